@@ -76,7 +76,9 @@ class UnknownName(InputError):
         All valid names, where they are few enough to print.
     """
 
-    def __init__(self, *, kind: str, given: str, nearest: Sequence[str] = (), valid: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *, kind: str, given: str, nearest: Sequence[str] = (), valid: Sequence[str] = ()
+    ) -> None:
         self.kind = kind
         self.given = given
         self.nearest = tuple(nearest)
