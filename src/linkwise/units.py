@@ -116,8 +116,8 @@ def parse(text: str, dimension: str) -> float:
     Parameters
     ----------
     text
-        A number and a unit: ``"400 Gbit/s"``, ``"80 GiB"``, ``"5 us"``. Prefixes are decimal (``GB``) or binary
-        (``GiB``); ``bit`` and ``B`` are a bit and a byte.
+        A number and a unit: ``"400 Gbit/s"``, ``"80 GiB"``, ``"5 us"``. Prefixes are decimal (``GB``) or
+        binary (``GiB``); ``bit`` and ``B`` are a bit and a byte.
     dimension
         A key of `DIMENSIONS`.
 
