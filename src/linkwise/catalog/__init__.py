@@ -1,8 +1,8 @@
 """What vendors sell and models that exist, as data with a source for every figure; overlays of its figures.
 
 It is not a judge: it knows no formula and chooses nothing. Bandwidths are of one direction, FLOPs dense.
-Each entry is one YAML file under `data/`; ``python -m linkwise.catalog.compile`` writes `catalog.json`, which is
-what a program loads. To add a GPU or a model: one file, then that command. Read `values` first, then `lookup`.
+Each entry is one YAML file under `data/`; ``python -m linkwise.catalog.compile`` writes `catalog.json`, which
+a program loads. To add a GPU or a model: one file, then that command. Read `values` first, then `lookup`.
 """
 
 from linkwise.catalog.lookup import (

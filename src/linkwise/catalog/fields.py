@@ -43,23 +43,74 @@ UNITS: Mapping[str, str] = {
 """Unit of a figure by the end of its name; the longest ending counts."""
 
 COUNTS = frozenset(
-    """
-    cables chips chips_per_hgx_b200 chips_per_nvl72 chips_per_system computed_active_parameters
-    computed_parameters dies gpus gpus_per_node lanes lanes_per_link links nics nics_per_node
-    nics_per_node_high nics_per_node_low nodes nvlink_domain_gpus nvlink_generation nvlink_links
-    nvswitch_chips pcie_generation pcie_lanes per_rack ports published_active_parameters
-    published_parameters switch_trays
-    """.split()
+    {
+        "cables",
+        "chips",
+        "chips_per_hgx_b200",
+        "chips_per_nvl72",
+        "chips_per_system",
+        "computed_active_parameters",
+        "computed_parameters",
+        "dies",
+        "gpus",
+        "gpus_per_node",
+        "lanes",
+        "lanes_per_link",
+        "links",
+        "nics",
+        "nics_per_node",
+        "nics_per_node_high",
+        "nics_per_node_low",
+        "nodes",
+        "nvlink_domain_gpus",
+        "nvlink_generation",
+        "nvlink_links",
+        "nvswitch_chips",
+        "pcie_generation",
+        "pcie_lanes",
+        "per_rack",
+        "ports",
+        "published_active_parameters",
+        "published_parameters",
+        "switch_trays",
+    }
 )
 """Figures that are plain numbers: everything else bears a unit at the end of its name."""
 
-SHAPE_COLUMNS = tuple(
-    """
-    layers hidden heads kv_heads head_dim ffn vocab gated_mlp tied_embeddings attention window_pattern
-    sliding_window q_lora_rank kv_lora_rank qk_nope_head_dim qk_rope_head_dim v_head_dim moe_experts
-    moe_topk expert_ffn shared_experts shared_ffn dense_layers dense_ffn mtp_layers linear_key_heads
-    linear_value_heads linear_head_dim linear_conv index_heads index_head_dim index_topk attention_bias
-    """.split()
+SHAPE_COLUMNS = (
+    "layers",
+    "hidden",
+    "heads",
+    "kv_heads",
+    "head_dim",
+    "ffn",
+    "vocab",
+    "gated_mlp",
+    "tied_embeddings",
+    "attention",
+    "window_pattern",
+    "sliding_window",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "moe_experts",
+    "moe_topk",
+    "expert_ffn",
+    "shared_experts",
+    "shared_ffn",
+    "dense_layers",
+    "dense_ffn",
+    "mtp_layers",
+    "linear_key_heads",
+    "linear_value_heads",
+    "linear_head_dim",
+    "linear_conv",
+    "index_heads",
+    "index_head_dim",
+    "index_topk",
+    "attention_bias",
 )
 """Columns that describe the shape of a model, in the order of the measured data."""
 

@@ -42,8 +42,8 @@ class Layer:
     name
         What its figures say as their layer.
     figures
-        Figure by ``"kind/name/field"``: ``"gpu/h100-sxm/memory_bandwidth_bytes_per_s"``. The field may be one the
-        entry does not have yet (a price).
+        Figure by ``"kind/name/field"``: ``"gpu/h100-sxm/memory_bandwidth_bytes_per_s"``. The field may be one
+        that the entry does not have yet (a price).
     """
 
     name: str
@@ -218,7 +218,7 @@ def cable(name: str) -> Cable:
 
 @cache
 def model(name: str) -> ModelEntry:
-    """Return the published shape of the model called `name`; `UnknownName` with the nearest if there is none."""
+    """Return the published shape of a model; `UnknownName` with the nearest names if there is none."""
     return _PLAIN.model(name)
 
 

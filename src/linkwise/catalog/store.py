@@ -1,7 +1,7 @@
 """The compiled catalogue: read once, turned into entries one at a time.
 
-`catalog.json` holds ``sources`` (key to reference, date, note), ``entries`` (kind to name to entry) and ``names``
-(kind to plain spelling to name). A figure there is a list: value in SI, basis, source, date, note.
+`catalog.json` holds ``sources`` (key to reference, date, note), ``entries`` (kind to name to entry) and
+``names`` (kind to plain spelling to name). A figure is a list: value in SI, basis, source, date, note.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 from linkwise.catalog.fields import FOLDERS, plain_name, unit_of
 from linkwise.catalog.values import Entry
-from linkwise.errors import UnknownName
+from linkwise.errors import UnknownName, nearest_names
 from linkwise.figures import Basis, Figure, Source
 
 __all__ = ["COMPILED", "all_names", "read_entry", "read_source", "resolve", "source_keys"]
@@ -71,13 +71,17 @@ def resolve(kind: str, name: str) -> str:
     spellings = _of_kind("names", kind)
     found = spellings.get(plain_name(name))
     if found is None:
-        raise UnknownName.among(_printable(kind), kind="GPU" if kind == "gpu" else kind, given=name)
+        raise _unknown(kind, name)
     return str(found)
 
 
-def _printable(kind: str) -> tuple[str, ...]:
-    entries = _of_kind("entries", kind)
-    return all_names(kind) + tuple(alias for each in entries.values() for alias in each.get("aliases", ()))
+def _unknown(kind: str, name: str) -> UnknownName:
+    words = "GPU" if kind == "gpu" else kind
+    if nearest_names(name, all_names(kind)):
+        return UnknownName.among(all_names(kind), kind=words, given=name)
+    entries = _of_kind("entries", kind).values()
+    aliases = tuple(alias for each in entries for alias in each.get("aliases", ()))
+    return UnknownName.among((*all_names(kind), *aliases), kind=words, given=name)
 
 
 @cache

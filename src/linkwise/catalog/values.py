@@ -99,8 +99,8 @@ class Gpu:
     memory_bandwidth_bytes_per_s
         Bandwidth of that memory [B/s].
     flop_per_s
-        Dense peak by precision, of those it has: ``fp32 tf32 bf16 fp16 fp8 nvfp4`` [FLOP/s]. A missing precision
-        is not supported (V100 has no bf16) or not known; ``nvfp4`` is MXFP4 on AMD parts.
+        Dense peak by precision, of those it has: ``fp32 tf32 bf16 fp16 fp8 nvfp4`` [FLOP/s]. A missing
+        precision is not supported (V100 has no bf16) or not known; ``nvfp4`` is MXFP4 on AMD parts.
     nvlink_bytes_per_s
         The scale-up link, one direction, all links of one GPU [B/s]: NVLink, or Infinity Fabric or ICI where
         `scale_up` says so; ``None`` without one.
@@ -215,8 +215,8 @@ class Link:
     achieved_fraction
         Share of it that large NCCL messages reach [1].
     hop_s
-        One traversal of the network in NCCL's small-message model, software of both ends included [s]. It is not
-        the latency of a switch.
+        One traversal of the network in NCCL's small-message model, software of both ends included [s]. It is
+        not the latency of a switch.
     rdma
         Whether it moves memory without the processors of the hosts.
     figures
@@ -353,8 +353,8 @@ class ModelEntry:
     hugging_face
         Its repository there, or ``None``.
     shape
-        Value by `linkwise.catalog.fields.SHAPE_COLUMNS`, ``None`` where a column says nothing; all are ``None``
-        where the shape is not known (`has_shape`).
+        Value by `linkwise.catalog.fields.SHAPE_COLUMNS`, ``None`` where a column says nothing; all are
+        ``None`` where the shape is not known (`has_shape`).
     shape_basis
         `Basis.ASSUMED` where part of the shape was not published; the notes say which.
     published_parameters_text
