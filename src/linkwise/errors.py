@@ -158,6 +158,8 @@ class DocumentError(InputError):
 
 _NAMES_PRINTED = 12
 
+_CATALOGUED = frozenset({"gpu", "system", "nic", "link", "switch", "cable", "model"})
+
 
 def nearest_names(given: str, names: Iterable[str], *, count: int = 3) -> tuple[str, ...]:
     """Return the `names` closest in spelling to `given`, best first.
@@ -196,6 +198,8 @@ def _unknown_name_message(kind: str, given: str, nearest: Sequence[str], valid: 
         message += f"; did you mean {_either(nearest)}?"
     elif valid:
         message += f"; valid: {', '.join(valid)}"
+    elif kind in _CATALOGUED:
+        message += f"; 'linkwise catalog {kind}' lists those there are"
     return message
 
 

@@ -61,6 +61,13 @@ DIMENSIONS: dict[str, Dimension] = {
             example="400 Gbit/s",
             prefixes=_DECIMAL,
         ),
+        Dimension(
+            name="bits_per_s",
+            words="a line rate in bits per second",
+            unit="bit/s",
+            example="400 Gbit/s",
+            prefixes=_DECIMAL,
+        ),
         Dimension(name="flop", words="a count of FLOP", unit="FLOP", example="1.5 PFLOP", prefixes=_DECIMAL),
         Dimension(
             name="flop_per_s", words="a FLOP rate", unit="FLOP/s", example="989 TFLOP/s", prefixes=_DECIMAL

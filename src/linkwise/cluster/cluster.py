@@ -1,0 +1,162 @@
+"""The values `Cluster` and `Fabric`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linkwise.catalog import Gpu, Link
+
+__all__ = ["Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
+
+
+class FabricKind(StrEnum):
+    """How the switches between nodes are wired."""
+
+    SINGLE_SWITCH = "single-switch"
+    """Every NIC on one switch."""
+    LEAF_SPINE = "leaf-spine"
+    """Two tiers; all NICs of a node on one leaf."""
+    FAT_TREE = "fat-tree"
+    """Two tiers or three, as many as the ports ask for; all NICs of a node on one leaf."""
+    RAIL_OPTIMIZED = "rail-optimized"
+    """Two tiers or three; NIC i of every node of a group on leaf i."""
+    RAIL_ONLY = "rail-only"
+    """NIC i of every node on the switches of rail i, and nothing between rails."""
+    DRAGONFLY_PLUS = "dragonfly-plus"
+    """Groups of leaves and spines, joined all to all."""
+    NONE = "none"
+    """No fabric: one NVLink domain, or one node."""
+
+
+class RoutingKind(StrEnum):
+    """How flows are laid on the paths of a fabric."""
+
+    ADAPTIVE = "adaptive"
+    """The switch sends each packet or flowlet to the least loaded port."""
+    SPRAY = "spray"
+    """Packets are spread over all paths."""
+    PINNED = "pinned"
+    """Flows are placed on paths by hand, without collisions."""
+    ECMP = "ecmp"
+    """A hash of the flow chooses the path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routing:
+    """How flows are laid on paths.
+
+    Parameters
+    ----------
+    kind
+        The method.
+    queue_pairs
+        Flows that one connection is split over; only with ECMP.
+    """
+
+    kind: RoutingKind = RoutingKind.ADAPTIVE
+    queue_pairs: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fabric:
+    """The network between nodes.
+
+    Parameters
+    ----------
+    kind
+        How its switches are wired.
+    link
+        The link of the catalogue that a NIC has to it; ``None`` without a fabric.
+    switch
+        Name of the switch in the catalogue; ``None`` where it is not known (clouds do not say).
+    oversubscription
+        Bandwidth towards the nodes over bandwidth towards the spines at a leaf, at least 1.
+    routing
+        How flows are laid on paths.
+    """
+
+    kind: FabricKind
+    link: Link | None
+    switch: str | None = None
+    oversubscription: float = 1.0
+    routing: Routing = Routing()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cluster:
+    """What there is to train on.
+
+    All nodes are alike. Counts are those in use: `gpus` and `gpus_per_domain` of a document lower them.
+
+    Parameters
+    ----------
+    name
+        What its owner calls it.
+    system
+        Name of the system in the catalogue, or ``None`` for an inline description.
+    nodes
+        Operating systems: a tray of four GPUs in an NVL72.
+    gpus
+        GPUs in use, over all nodes.
+    gpus_per_node
+        GPUs in use of one operating system.
+    nvlink_domain_gpus
+        GPUs in use that reach each other without the fabric; 1 without NVLink. It may span nodes.
+    gpu
+        The GPU in the catalogue.
+    nic
+        Name of the NIC in the catalogue, where known.
+    nics_per_node
+        NICs of one operating system; 0 for a machine that has none.
+    nic_bytes_per_s
+        What one NIC carries over the link of the fabric, one direction [bytes/s].
+    fabric
+        The network between nodes.
+    power_w
+        Power of one system of the catalogue, where known [W].
+    prices
+        Path of the document with prices, or ``None``.
+    changes
+        Degraded, missing or slow parts, by selector.
+    assumptions
+        What was taken for granted, in sentences for a reader.
+    """
+
+    name: str
+    system: str | None
+    nodes: int
+    gpus: int
+    gpus_per_node: int
+    nvlink_domain_gpus: int
+    gpu: Gpu
+    nic: str | None
+    nics_per_node: int
+    nic_bytes_per_s: float
+    fabric: Fabric
+    power_w: float | None = None
+    prices: str | None = None
+    changes: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def node_bytes_per_s(self) -> float:
+        """Return what all NICs of one node carry, one direction [bytes/s]."""
+        return self.nics_per_node * self.nic_bytes_per_s
+
+    @property
+    def gpu_network_bytes_per_s(self) -> float:
+        """Return the share that one GPU has of the NICs of its node, one direction [bytes/s]."""
+        return self.node_bytes_per_s / self.gpus_per_node
+
+    @property
+    def domains(self) -> int:
+        """Return the number of NVLink domains in use; the last may be partly filled."""
+        return -(-self.gpus // self.nvlink_domain_gpus)
+
+    @property
+    def nodes_in_use(self) -> int:
+        """Return the number of operating systems that have a GPU in use."""
+        return -(-self.gpus // self.gpus_per_node)

@@ -1,0 +1,209 @@
+"""The `cluster/1` document: its keys, and which of their values fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from linkwise import catalog
+from linkwise.cluster.cluster import FabricKind, Routing, RoutingKind
+from linkwise.cluster.parts import fabric_switch_misfits, misfits, rate_text
+from linkwise.documents import BytesPerSecond, Count, Document, Misfits, Watts
+
+__all__ = ["HEADER", "ClusterDocument", "EcmpDocument", "FabricDocument", "NodeDocument"]
+
+HEADER = "cluster/1"
+
+NICS_PER_GPU = 2
+"""NICs that a server has slots for, for each GPU: no system of the catalogue has more."""
+
+SLOW_NICS_PER_GPU = 4
+"""The same for NICs of 100 Gbit/s and less: AWS P5 shows each card as four devices."""
+
+_SLOW_NIC_BYTES_PER_S = 12.5e9
+
+_WITHOUT_UPLINKS = (FabricKind.SINGLE_SWITCH, FabricKind.RAIL_ONLY, FabricKind.NONE)
+
+
+def _known(kind: str) -> AfterValidator:
+    """Return the check that a name is one of the catalogue; an alias becomes the name."""
+    find: Callable[[str], Any] = getattr(catalog, kind)
+    return AfterValidator(lambda given: find(given).name)
+
+
+def _pick(what: str) -> Discriminator:
+    return Discriminator(lambda given: what if isinstance(given, dict | Document) else "name")
+
+
+class EcmpDocument(Document):
+    """Routing by a hash of the flow."""
+
+    queue_pairs: Annotated[int, Field(strict=True, ge=1, le=1024)] = 1
+
+
+class RoutingDocument(Document):
+    """Routing with options of its own."""
+
+    ecmp: EcmpDocument
+
+
+RoutingField = Annotated[
+    Annotated[Literal["adaptive", "spray", "pinned", "ecmp"], Tag("name")]
+    | Annotated[RoutingDocument, Tag("options")],
+    _pick("options"),
+]
+
+
+class FabricDocument(Document):
+    """The network between nodes; what is left out is the default of the system."""
+
+    kind: FabricKind | None = Field(default=None, description="How the switches are wired.")
+    link: Annotated[str, _known("link")] | None = Field(
+        default=None, description="A link of the catalogue, such as infiniband-ndr-400."
+    )
+    switch: Annotated[str, _known("switch")] | None = Field(
+        default=None, description="A switch of the catalogue."
+    )
+    oversubscription: Annotated[float, Field(ge=1, le=1000, strict=True)] = Field(
+        default=1.0, description="Down-link over up-link bandwidth at the leaf."
+    )
+    routing: RoutingField = Field(default="adaptive", description="How flows are laid on paths.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        faults = [*self._switch_misfits(), *self._misfits_without_uplinks()]
+        if faults:
+            raise Misfits(faults)
+        return self
+
+    def _switch_misfits(self) -> Iterator[tuple[str, str]]:
+        if self.switch is None or self.link is None:
+            return
+        yield from fabric_switch_misfits(self.switch, self.link)
+
+    def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
+        if self.kind in _WITHOUT_UPLINKS:
+            if self.oversubscription != 1:
+                yield (
+                    "oversubscription",
+                    f"has no effect: {self.kind} has no up-links; leave it out",
+                )
+            if self.routing != "adaptive":
+                yield "routing", f"has no effect: {self.kind} has one path; leave it out"
+        if self.kind is FabricKind.NONE:
+            for key in ("link", "switch"):
+                if getattr(self, key) is not None:
+                    yield key, "has no effect: there is no fabric (kind: none); leave it out"
+
+
+class NodeDocument(Document):
+    """One node (operating system) in the shape of a system of the catalogue."""
+
+    model_config = ConfigDict(title="Node")
+
+    gpu: Annotated[str, _known("gpu")]
+    gpus_per_node: Annotated[int, Field(strict=True, ge=1, le=1024)]
+    nvlink_domain_gpus: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    nic: Annotated[str, _known("nic")] | None = None
+    nics: Annotated[int, Field(strict=True, ge=0, le=4096)]
+    nic_bytes_per_s: BytesPerSecond | None = None
+    link: Annotated[str, _known("link")] | None = None
+    switch: Annotated[str, _known("switch")] | None = None
+    power_w: Watts | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        faults = [*self._nic_misfits(), *self._nvlink_misfits()]
+        if faults:
+            raise Misfits(faults)
+        return self
+
+    def _nic_misfits(self) -> Iterator[tuple[str, str]]:
+        rate = self.nic_bytes_per_s
+        if self.nic is not None:
+            most = catalog.nic(self.nic).bytes_per_s
+            rate = most if rate is None else rate
+            if rate > most * 1.001:
+                yield (
+                    "nic_bytes_per_s",
+                    (f"{rate_text(rate)} is more than {self.nic} carries ({rate_text(most)})"),
+                )
+        if rate is None:
+            if self.nics:
+                yield "nics", "the rate of a NIC is not known; give nic (of the catalogue) or nic_bytes_per_s"
+            return
+        per_gpu = SLOW_NICS_PER_GPU if rate <= _SLOW_NIC_BYTES_PER_S else NICS_PER_GPU
+        if self.nics > per_gpu * self.gpus_per_node:
+            yield (
+                "nics",
+                (
+                    f"{self.nics} NICs are more than the slots of a node with {self.gpus_per_node} GPUs "
+                    f"({per_gpu} for each); give at most {per_gpu * self.gpus_per_node}"
+                ),
+            )
+
+    def _nvlink_misfits(self) -> Iterator[tuple[str, str]]:
+        wanted = self.nvlink_domain_gpus
+        if wanted is None or wanted == 1:
+            return
+        if catalog.gpu(self.gpu).nvlink_bytes_per_s is None:
+            yield "nvlink_domain_gpus", f"{self.gpu} has no NVLink; leave the key out or write 1"
+        elif wanted > self.gpus_per_node and wanted % self.gpus_per_node:
+            yield (
+                "nvlink_domain_gpus",
+                f"{wanted} GPUs are not a whole number of nodes of {self.gpus_per_node}",
+            )
+
+
+class ClusterDocument(Document):
+    """A cluster: nodes that are all alike, and the fabric between them."""
+
+    name: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
+        default=None, description="What its owner calls it."
+    )
+    nodes: Annotated[Count, Field(le=10_000_000)] = Field(
+        description="Operating systems; a tray of four GPUs in an NVL72."
+    )
+    node: Annotated[
+        Annotated[str, _known("system"), Tag("name")] | Annotated[NodeDocument, Tag("description")],
+        _pick("description"),
+    ] = Field(description="A system of the catalogue, or a description of the same shape.")
+    gpus: Count | None = Field(default=None, description="Use only so many GPUs.")
+    gpus_per_domain: Count | None = Field(
+        default=None, description="Use only so many GPUs of each NVLink domain."
+    )
+    fabric: FabricDocument | None = Field(
+        default=None, description="The network; the default of the system if left out."
+    )
+    prices: str | None = Field(default=None, description="Path of a document with prices.")
+    changes: list[Any] = Field(default_factory=list, description="Degraded, missing or slow parts.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        # What this version knows but does not use is refused, unless it is the default.
+        faults = []
+        if self.changes:
+            faults.append(("changes", "has no effect yet in this version; leave it out or write []"))
+        if self.prices is not None:
+            faults.append(("prices", "has no effect yet in this version; leave it out"))
+        faults += misfits(self)
+        if faults:
+            raise Misfits(faults)
+        return self
+
+
+def routing_of(document: FabricDocument) -> Routing:
+    """Return the routing that a document states.
+
+    Parameters
+    ----------
+    document
+        The fabric as it was read.
+    """
+    routing = document.routing
+    if isinstance(routing, RoutingDocument):
+        return Routing(kind=RoutingKind.ECMP, queue_pairs=routing.ecmp.queue_pairs)
+    kind = RoutingKind(routing)
+    return Routing(kind=kind, queue_pairs=1 if kind is RoutingKind.ECMP else None)

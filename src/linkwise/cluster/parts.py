@@ -1,0 +1,220 @@
+"""The parts of a `cluster/1` document with the defaults of the catalogue filled in, and whether they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linkwise import catalog
+from linkwise.cluster.cluster import FabricKind
+from linkwise.units import format_quantity
+
+if TYPE_CHECKING:
+    from linkwise.cluster.document import ClusterDocument, FabricDocument, NodeDocument
+
+__all__ = ["FabricParts", "Node", "fabric_parts_of", "fabric_switch_misfits", "gpus_of", "misfits", "node_of"]
+
+SPEAKS = {
+    "infiniband": ("infiniband",),
+    "ethernet": ("roce", "tcp", "tcpx", "tcpxo", "efa"),
+    "slingshot": ("slingshot", "tcp", "roce"),
+}
+"""Protocols of links by the family of switches that carry them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One operating system as it is sold; the fields are those of a system of the catalogue."""
+
+    system: str | None
+    gpu: str
+    gpus_per_node: int
+    nvlink_domain_gpus: int
+    nic: str | None
+    nics: int
+    nic_bytes_per_s: float
+    link: str | None
+    switch: str | None
+    power_w: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricParts:
+    """Names of what a fabric is built of, and which of them nobody stated."""
+
+    kind: FabricKind
+    link: str | None
+    switch: str | None
+    assumed: tuple[str, ...]
+
+
+def node_of(given: str | NodeDocument) -> Node:
+    """Return the node that a document names or describes.
+
+    Parameters
+    ----------
+    given
+        Name of a system of the catalogue, or a description.
+    """
+    if isinstance(given, str):
+        system = catalog.system(given)
+        return Node(
+            system=system.name,
+            gpu=system.gpu,
+            gpus_per_node=system.gpus_per_node,
+            nvlink_domain_gpus=system.nvlink_domain_gpus,
+            nic=system.nic,
+            nics=system.nics,
+            nic_bytes_per_s=system.nic_bytes_per_s,
+            link=system.link,
+            switch=system.switch,
+            power_w=system.power_w,
+        )
+    rate = given.nic_bytes_per_s
+    if rate is None:
+        rate = catalog.nic(given.nic).bytes_per_s if given.nic is not None else 0.0
+    domain = given.nvlink_domain_gpus
+    if domain is None:
+        domain = given.gpus_per_node if catalog.gpu(given.gpu).nvlink_bytes_per_s else 1
+    return Node(
+        system=None,
+        gpu=given.gpu,
+        gpus_per_node=given.gpus_per_node,
+        nvlink_domain_gpus=domain,
+        nic=given.nic,
+        nics=given.nics,
+        nic_bytes_per_s=rate,
+        link=given.link,
+        switch=given.switch,
+        power_w=given.power_w,
+    )
+
+
+def fabric_parts_of(given: FabricDocument | None, node: Node) -> FabricParts:
+    """Return the parts of a fabric, those of the node where the document states none.
+
+    Notes
+    -----
+    A fabric whose kind is not stated is rail-optimised where a node has a NIC for each of its GPUs (NVIDIA's
+    SuperPOD designs) and leaf-spine elsewhere. The default switch goes with the default link only.
+    """
+    kind = given.kind if given is not None else None
+    link = given.link if given is not None else None
+    switch = given.switch if given is not None else None
+    if kind is FabricKind.NONE or (kind is None and link is None and (node.link is None or not node.nics)):
+        return FabricParts(kind=FabricKind.NONE, link=None, switch=None, assumed=())
+    assumed = []
+    if kind is None:
+        rails = node.nics >= node.gpus_per_node > 1
+        kind = FabricKind.RAIL_OPTIMIZED if rails else FabricKind.LEAF_SPINE
+        assumed.append(f"kind {kind}")
+    if link is None and node.link is not None:
+        link = node.link
+        assumed.append(f"link {link}")
+    if switch is None and link == node.link and node.switch is not None:
+        switch = node.switch
+        assumed.append(f"switch {switch}")
+    return FabricParts(kind=kind, link=link, switch=switch, assumed=tuple(assumed))
+
+
+def gpus_of(document: ClusterDocument, node: Node) -> tuple[int, int]:
+    """Return how many GPUs there are to use, and how many of each NVLink domain.
+
+    Parameters
+    ----------
+    document
+        The cluster as it was read.
+    node
+        One of its nodes.
+    """
+    domain = min(node.nvlink_domain_gpus, document.gpus_per_domain or node.nvlink_domain_gpus)
+    whole, rest = divmod(document.nodes * node.gpus_per_node, node.nvlink_domain_gpus)
+    return whole * domain + min(rest, domain), domain
+
+
+def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
+    """Return key and message of each part of a document that does not fit to the others.
+
+    Parameters
+    ----------
+    document
+        The cluster as it was read.
+    """
+    node = node_of(document.node)
+    parts = fabric_parts_of(document.fabric, node)
+    yield from _gpu_misfits(document, node)
+    if parts.kind is FabricKind.NONE:
+        if document.nodes * node.gpus_per_node > max(node.nvlink_domain_gpus, node.gpus_per_node):
+            yield (
+                "fabric",
+                "is none, but there is more than one NVLink domain; nothing joins them: name a link",
+            )
+        return
+    if not node.nics:
+        yield "node", "has no NIC, but there is a fabric; give nics, or write 'fabric: {kind: none}'"
+    if parts.link is None:
+        yield "fabric", "has no link and the node no default; name one of the catalogue as fabric.link"
+        return
+    yield from _link_misfits(parts, node)
+    if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
+        yield from _port_misfits(document, parts, node)
+
+
+def fabric_switch_misfits(switch_name: str, link_name: str) -> Iterator[tuple[str, str]]:
+    """Return why a switch cannot carry a link, if it cannot.
+
+    Parameters
+    ----------
+    switch_name, link_name
+        Names in the catalogue.
+    """
+    switch, link = catalog.switch(switch_name), catalog.link(link_name)
+    if link.protocol not in SPEAKS.get(switch.fabric, ()):
+        yield "switch", f"{switch.name} is a switch for {switch.fabric}; it does not carry {link.name}"
+    elif switch.port_bytes_per_s < link.bytes_per_s * 0.999:
+        port, wanted = rate_text(switch.port_bytes_per_s), rate_text(link.bytes_per_s)
+        yield "switch", f"a port of {switch.name} carries {port}, less than the {wanted} of {link.name}"
+
+
+def rate_text(bytes_per_s: float) -> str:
+    """Return a rate of a NIC or a port in bits per second, as data sheets print it."""
+    return format_quantity(8 * bytes_per_s, "bits_per_s")
+
+
+def _gpu_misfits(document: ClusterDocument, node: Node) -> Iterator[tuple[str, str]]:
+    if document.gpus_per_domain is not None and document.gpus_per_domain > node.nvlink_domain_gpus:
+        what = f"an NVLink domain of this node has {node.nvlink_domain_gpus} GPUs"
+        yield "gpus_per_domain", f"{document.gpus_per_domain} is more than there are: {what}"
+        return
+    available, _ = gpus_of(document, node)
+    if document.gpus is not None and document.gpus > available:
+        yield (
+            "gpus",
+            f"{document.gpus} GPUs are more than the {available} that {document.nodes} nodes have to use",
+        )
+
+
+def _link_misfits(parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
+    if parts.link in (None, node.link) or not node.nics:
+        return
+    link = catalog.link(parts.link or "")
+    if link.bytes_per_s > node.nic_bytes_per_s * 1.001:
+        carried, filled = rate_text(link.bytes_per_s), rate_text(node.nic_bytes_per_s)
+        message = (
+            f"{link.name} carries {carried}, more than a NIC of the node ({filled}); choose a slower link"
+        )
+        yield "fabric.link", message
+    spoken = catalog.nic(node.nic).protocols if node.nic is not None else ()
+    if spoken and link.protocol != "tcp" and link.protocol not in spoken:
+        words = ", ".join(spoken)
+        yield "fabric.link", f"{link.name} speaks {link.protocol}; the NIC {node.nic} speaks {words}"
+
+
+def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
+    switch, link = catalog.switch(parts.switch or ""), catalog.link(parts.link or "")
+    ends = switch.ports * max(1, int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6))
+    if document.nodes * node.nics > ends:
+        links = f"{document.nodes} nodes with {node.nics} NICs are {document.nodes * node.nics} links"
+        more = f"more than the {ends} that one {switch.name} has"
+        yield "fabric.kind", f"{links}, {more}; choose leaf-spine or rail-optimized"

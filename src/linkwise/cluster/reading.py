@@ -1,0 +1,167 @@
+"""From a `cluster/1` document or `SYSTEM:NODES` to a `Cluster`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from linkwise import catalog
+from linkwise.cluster.cluster import Cluster, Fabric
+from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
+from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
+from linkwise.documents import parse_document, read_text
+from linkwise.errors import InputError
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from typing import BinaryIO
+
+__all__ = ["cluster_from_shorthand", "load_cluster", "parse_cluster", "read_cluster"]
+
+_SHORTHAND = re.compile(r"([^:/\\]+):([^:/\\]+)")
+_LARGEST_NODES = 10_000_000
+
+
+def load_cluster(text: str, *, stdin: BinaryIO | None = None) -> Cluster:
+    """Return the cluster that a command was given.
+
+    Parameters
+    ----------
+    text
+        Path of a `cluster/1` document, ``-`` for standard input, or ``SYSTEM:NODES``.
+    stdin
+        What to read for ``-``.
+
+    Raises
+    ------
+    InputError
+        If it is none of them, or its parts do not fit together.
+    """
+    is_path = text == "-" or "/" in text or text.endswith((".yaml", ".yml", ".json")) or Path(text).is_file()
+    if is_path:
+        return read_cluster(text, stdin=stdin)
+    if ":" in text:
+        return cluster_from_shorthand(text)
+    try:
+        system = catalog.system(text)
+    except InputError as error:
+        raise InputError(
+            f"{text!r} is neither a file nor SYSTEM:NODES such as 'dgx-h100:32' ({error})"
+        ) from None
+    raise InputError(f"{text!r} does not say how many nodes; write '{system.name}:32'")
+
+
+def cluster_from_shorthand(text: str) -> Cluster:
+    """Return the cluster of so many nodes of a system, with the default fabric of that system.
+
+    Parameters
+    ----------
+    text
+        ``SYSTEM:NODES``, such as ``dgx-h100:32``; nodes count operating systems.
+
+    Raises
+    ------
+    InputError
+        If the text has another form, or the number is not at least one.
+    UnknownName
+        If there is no such system.
+    """
+    match = _SHORTHAND.fullmatch(text.strip())
+    if match is None:
+        raise InputError(f"{text!r} is not SYSTEM:NODES, such as 'dgx-h100:32'")
+    system, number = catalog.system(match[1]), match[2]
+    if not re.fullmatch(r"\d{1,8}", number) or not 1 <= int(number) <= _LARGEST_NODES:
+        raise InputError(
+            f"{number!r} in {text!r} is not a number of nodes; write one from 1, as in '{system.name}:32'"
+        )
+    document = ClusterDocument(name=text.strip(), nodes=int(number), node=system.name)
+    return _cluster(document)
+
+
+def read_cluster(path: str | PathLike[str], *, stdin: BinaryIO | None = None) -> Cluster:
+    """Return the cluster that a `cluster/1` document describes.
+
+    Parameters
+    ----------
+    path
+        The file, or ``-`` for standard input.
+    stdin
+        What to read for ``-``.
+
+    Raises
+    ------
+    DocumentError
+        With all faults of the document.
+    """
+    name = "<stdin>" if str(path) == "-" else str(path)
+    return parse_cluster(read_text(path, stdin=stdin), path=name)
+
+
+def parse_cluster(text: str, *, path: str | None = None) -> Cluster:
+    """Return the cluster that the text of a `cluster/1` document describes.
+
+    Parameters
+    ----------
+    text
+        The document.
+    path
+        The file it came from, for messages.
+
+    Raises
+    ------
+    DocumentError
+        With all faults of the document.
+    """
+    return _cluster(parse_document(text, ClusterDocument, HEADER, path=path))
+
+
+def _cluster(document: ClusterDocument) -> Cluster:
+    node = node_of(document.node)
+    available, domain = gpus_of(document, node)
+    gpus = document.gpus or available
+    whole, rest = divmod(node.gpus_per_node, node.nvlink_domain_gpus)
+    # Fewer GPUs of a domain are fewer of a node only where a node holds whole domains.
+    per_node = whole * domain + rest if whole else min(node.gpus_per_node, domain)
+    fabric, nic_bytes_per_s, assumptions = _fabric(document, node)
+    return Cluster(
+        name=document.name or f"{node.system or node.gpu}:{document.nodes}",
+        system=node.system,
+        nodes=document.nodes,
+        gpus=gpus,
+        gpus_per_node=min(per_node, gpus),
+        nvlink_domain_gpus=min(domain, gpus),
+        gpu=catalog.gpu(node.gpu),
+        nic=node.nic,
+        nics_per_node=node.nics,
+        nic_bytes_per_s=nic_bytes_per_s,
+        fabric=fabric,
+        power_w=node.power_w,
+        assumptions=(*assumptions, *_tray_assumption(node)),
+    )
+
+
+def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple[str, ...]]:
+    """Return the fabric, what one NIC carries over it [bytes/s], and what was taken for granted."""
+    stated = document.fabric or FabricDocument()
+    parts = fabric_parts_of(document.fabric, node)
+    link = catalog.link(parts.link) if parts.link is not None else None
+    rate = node.nic_bytes_per_s
+    if link is not None and link.name != node.link:
+        rate = min(rate, link.bytes_per_s)
+    fabric = Fabric(
+        kind=parts.kind,
+        link=link,
+        switch=parts.switch,
+        oversubscription=stated.oversubscription,
+        routing=routing_of(stated),
+    )
+    words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
+    return fabric, rate, (words,) if parts.assumed else ()
+
+
+def _tray_assumption(node: Node) -> tuple[str, ...]:
+    if node.nvlink_domain_gpus <= node.gpus_per_node:
+        return ()
+    trays = node.nvlink_domain_gpus // node.gpus_per_node
+    return (f"a node is a tray of {node.gpus_per_node} GPUs; {trays} trays share an NVLink domain",)
