@@ -6,7 +6,6 @@ All faults of all files are reported together, and nothing is written while ther
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from linkwise.catalog.store import COMPILED
 from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.figures import Basis
 
-__all__ = ["DATA", "compile_catalog", "digest", "render"]
+__all__ = ["DATA", "compile_catalog", "render"]
 
 DATA = Path(__file__).with_name("data")
 """Where the entries lie."""
@@ -28,21 +27,6 @@ _ENTRY_KEYS = {"name", "aliases", "assumed_aliases", "text", "figures", "sources
 _FIGURE_KEYS = {"value", "basis", "source", "date", "note"}
 _AGING = ("usd", "usd_per_s")
 _REFERENCES = {"gpu": "gpu", "nic": "nic", "switch": "switch", "link": "link"}
-
-
-def digest(data: Path = DATA) -> str:
-    """Return a digest of the entries and of what compiles them: equal digests, equal compiled file.
-
-    Parameters
-    ----------
-    data
-        Folder of the entries.
-    """
-    total = hashlib.sha256()
-    code = (Path(__file__), Path(__file__).with_name("fields.py"))
-    for path in (*code, *sorted(data.rglob("*.yaml"))):
-        total.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return total.hexdigest()
 
 
 def compile_catalog(data: Path = DATA) -> dict[str, Any]:
@@ -77,7 +61,7 @@ def compile_catalog(data: Path = DATA) -> dict[str, Any]:
     faults += _dangling(entries)
     if faults:
         raise DocumentError(faults)
-    return {"digest": digest(data), "sources": sources, "entries": entries, "names": spellings}
+    return {"sources": sources, "entries": entries, "names": spellings}
 
 
 def render(content: Mapping[str, Any]) -> str:
@@ -90,13 +74,12 @@ def render(content: Mapping[str, Any]) -> str:
     """
     sections = []
     for section, part in content.items():
-        if section == "entries":
-            body = ",\n".join(f"{json.dumps(kind)}: {_lines(some)}" for kind, some in part.items())
-            sections.append(f'"entries": {{\n{body}\n}}')
-        elif isinstance(part, dict):
-            sections.append(f"{json.dumps(section)}: {_lines(part)}")
-        else:
-            sections.append(f"{json.dumps(section)}: {_dumps(part)}")
+        body = _lines(part)
+        if section != "sources":
+            body = (
+                "{\n" + ",\n".join(f"{_dumps(kind)}: {_lines(some)}" for kind, some in part.items()) + "\n}"
+            )
+        sections.append(f"{_dumps(section)}: {body}")
     return "{\n" + ",\n".join(sections) + "\n}\n"
 
 
@@ -230,7 +213,7 @@ def _dangling(entries: Mapping[str, Mapping[str, Any]]) -> list[Fault]:
 def main() -> int:
     """Write the compiled file and return 0, or print all faults and return 2."""
     try:
-        content = compile_catalog()
+        content = compile_catalog(DATA)
     except DocumentError as error:
         sys.stderr.write(f"{error}\n")
         return 2

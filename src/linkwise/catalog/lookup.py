@@ -236,9 +236,11 @@ def gpu_alias(text: str) -> GpuAlias:
         If no GPU is spelled so; with the nearest names.
     """
     found = entry("gpu", text)
-    wanted = plain_name(text)
+    if text == found.name or text in found.aliases:
+        return GpuAlias(name=found.name, exact=True)
     notes = {plain_name(alias): note for alias, note in found.assumed_aliases.items()}
-    return GpuAlias(name=found.name, exact=wanted not in notes, note=notes.get(wanted))
+    note = notes.get(plain_name(text))
+    return GpuAlias(name=found.name, exact=note is None, note=note)
 
 
 def source(key: str) -> Source:
