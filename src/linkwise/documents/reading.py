@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
-__all__ = ["HEADER_KEY", "json_schema", "parse_document", "read_document"]
+__all__ = ["HEADER_KEY", "faults_of_values", "json_schema", "parse_document", "read_document"]
 
 HEADER_KEY = "linkwise"
 """The key whose value says what a document is: ``linkwise: cluster/1``."""
@@ -90,11 +90,27 @@ def parse_document(text: str, model: type[_Model], header: str, *, path: str | N
     try:
         document = model.model_validate(body, context={"path": path})
     except ValidationError as error:
-        for details in error.errors(include_url=False):
-            faults += _faults_of(details, model, tree, path)
+        faults += _validation_faults(error, model, tree, path)
     if faults:
         raise DocumentError(sorted(dict.fromkeys(faults), key=lambda fault: fault.line or 0))
     return document
+
+
+def faults_of_values(
+    error: ValidationError, model: type[BaseModel], values: Mapping[str, Any]
+) -> tuple[Fault, ...]:
+    """Return what is wrong with values that stood in no file, each with its key.
+
+    Parameters
+    ----------
+    error
+        What pydantic raised.
+    model
+        What the values were read as.
+    values
+        The values.
+    """
+    return tuple(_validation_faults(error, model, Tree(value=dict(values), lines={}), None))
 
 
 def json_schema(model: type[BaseModel], header: str) -> dict[str, Any]:
@@ -137,6 +153,13 @@ def _header_faults(tree: Tree, header: str, path: str | None) -> Iterator[Fault]
     else:
         return
     yield Fault(path=path, line=line, key=HEADER_KEY, message=message)
+
+
+def _validation_faults(
+    error: ValidationError, model: type[BaseModel], tree: Tree, path: str | None
+) -> Iterator[Fault]:
+    for details in error.errors(include_url=False):
+        yield from _faults_of(details, model, tree, path)
 
 
 def _faults_of(
