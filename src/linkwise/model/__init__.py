@@ -6,10 +6,13 @@ Read ``architecture`` first (what a model is), then ``products`` (its matrices),
 ``columns`` is what an estimate reads.
 """
 
-from linkwise.model.architecture import AttentionKind, Model, QueryKeyNorm, make_model
+from linkwise.model.architecture import AttentionKind, Model, QueryKeyNorm, make_model, with_positions
 from linkwise.model.columns import COLUMN_MEANINGS, model_columns
+from linkwise.model.config_json import model_from_config_json, read_config_json
 from linkwise.model.flop import ForwardFlop, forward_flop_per_token, model_flop_per_token
+from linkwise.model.load import load_model
 from linkwise.model.parameters import ParameterCounts, mtp_parameters, parameter_counts
+from linkwise.model.table_row import model_from_columns, model_from_entry
 
 __all__ = [
     "COLUMN_MEANINGS",
@@ -19,9 +22,15 @@ __all__ = [
     "ParameterCounts",
     "QueryKeyNorm",
     "forward_flop_per_token",
+    "load_model",
     "make_model",
     "model_columns",
     "model_flop_per_token",
+    "model_from_columns",
+    "model_from_config_json",
+    "model_from_entry",
     "mtp_parameters",
     "parameter_counts",
+    "read_config_json",
+    "with_positions",
 ]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from linkwise.errors import DocumentError, Fault, nearest_names
 
-__all__ = ["AttentionKind", "Model", "QueryKeyNorm", "field_faults", "make_model"]
+__all__ = ["AttentionKind", "Model", "QueryKeyNorm", "field_faults", "make_model", "with_positions"]
 
 
 class AttentionKind(StrEnum):
@@ -195,6 +195,22 @@ def make_model(**given: object) -> Model:
     return Model(**_completed(given))
 
 
+def with_positions(model: Model, sequence_length: int) -> Model:
+    """Return `model` with a learned position table as long as the sequence.
+
+    Frameworks that learn positions size the table by the sequence trained on; models without such a table
+    come back as they are.
+
+    Parameters
+    ----------
+    model
+        The model.
+    sequence_length
+        Tokens in a sequence [1].
+    """
+    return replace(model, learned_positions=sequence_length) if model.learned_positions else model
+
+
 def field_faults(given: Mapping[str, object]) -> list[tuple[str, str]]:
     """Return what is wrong with the fields of a model, as pairs of field and message.
 
@@ -223,8 +239,11 @@ def _missing_fields(given: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     heads, hidden = _count(given.get("heads")), _count(given.get("hidden"))
     if "head_dim" in given or given.get("qk_nope_head_dim"):
         return
-    if heads and hidden and hidden % heads:
-        yield "heads", f"{heads} heads do not divide the hidden size {hidden}; give head_dim if that is meant"
+    if heads and hidden and heads > 0 and hidden % heads:
+        yield (
+            "heads",
+            f"{_shown(heads)} heads do not divide the hidden size {_shown(hidden)}; give head_dim too",
+        )
 
 
 def _count(value: object) -> int | None:
