@@ -198,8 +198,8 @@ def _unknown_name_message(kind: str, given: str, nearest: Sequence[str], valid: 
         message += f"; did you mean {_either(nearest)}?"
     elif valid:
         message += f"; valid: {', '.join(valid)}"
-    elif kind in _CATALOGUED:
-        message += f"; 'linkwise catalog {kind}' lists those there are"
+    elif kind.lower() in _CATALOGUED:
+        message += f"; 'linkwise catalog {kind.lower()}' lists those there are"
     return message
 
 

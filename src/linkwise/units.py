@@ -38,6 +38,8 @@ class Dimension:
         Text that would be read.
     prefixes
         Prefixes used when printing, with the factor of each, from small to large.
+    printed
+        Another unit for printing, where people use one, and how many of it are one of `unit`.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Dimension:
     unit: str
     example: str
     prefixes: tuple[tuple[float, str], ...] = ((1.0, ""),)
+    printed: tuple[str, float] | None = None
 
 
 _DECIMAL = ((1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P"), (1e18, "E"))
@@ -77,9 +80,27 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension(name="j", words="an energy", unit="J", example="3.6 MJ", prefixes=_DECIMAL),
         Dimension(name="m", words="a length", unit="m", example="30 m"),
         Dimension(name="usd", words="an amount of US dollars", unit="USD", example="30000 USD"),
-        Dimension(name="usd_per_s", words="a price per time", unit="USD/s", example="2.50 USD/h"),
-        Dimension(name="usd_per_j", words="a price of energy", unit="USD/J", example="0.12 USD/kWh"),
-        Dimension(name="usd_per_token", words="a price per token", unit="USD/token", example="2 USD/Mtoken"),
+        Dimension(
+            name="usd_per_s",
+            words="a price per time",
+            unit="USD/s",
+            example="2.50 USD/h",
+            printed=("USD/h", 3600.0),
+        ),
+        Dimension(
+            name="usd_per_j",
+            words="a price of energy",
+            unit="USD/J",
+            example="0.12 USD/kWh",
+            printed=("USD/kWh", 3.6e6),
+        ),
+        Dimension(
+            name="usd_per_token",
+            words="a price per token",
+            unit="USD/token",
+            example="2 USD/Mtoken",
+            printed=("USD/Mtoken", 1e6),
+        ),
         Dimension(
             name="tokens", words="a count of tokens", unit="token", example="15 Ttoken", prefixes=_DECIMAL
         ),
@@ -158,14 +179,15 @@ def format_quantity(value: float, dimension: str) -> str:
     wanted = find_dimension(dimension)
     if not math.isfinite(value):
         return f"{value} {wanted.unit}"
-    rounded = float(f"{value:.3g}")
+    unit, per_unit = wanted.printed or (wanted.unit, 1.0)
+    rounded = float(f"{value * per_unit:.3g}")
     factor, prefix = wanted.prefixes[0]
     if rounded == 0:
-        return f"0 {wanted.unit}"
+        return f"0 {unit}"
     for each, name in wanted.prefixes:
         if abs(rounded) >= each * (1 - 1e-12):
             factor, prefix = each, name
-    return f"{_three_digits(rounded / factor)} {prefix}{wanted.unit}"
+    return f"{_three_digits(rounded / factor)} {prefix}{unit}"
 
 
 def _three_digits(value: float) -> str:

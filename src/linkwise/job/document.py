@@ -47,16 +47,24 @@ def _known_framework(given: str) -> str:
     return given
 
 
-def _found_model(given: str, info: ValidationInfo) -> str:
-    """Return the name or path of a model that can be read; a path is one beside the document."""
-    path = (info.context or {}).get("path")
-    found = given
-    if path is not None and path != "<stdin>":
-        beside = Path(path).parent / given
-        if "/" in given or given.endswith(".json") or beside.is_dir():
-            found = str(beside) if beside.is_absolute() else f"./{beside}"
-    load_model(found)
-    return found
+def folder_of(path: str | None) -> Path:
+    """Return the folder that a relative path in a document starts from.
+
+    Parameters
+    ----------
+    path
+        The file of the document; ``None`` or ``<stdin>`` where it has none.
+    """
+    return Path() if path in (None, "<stdin>") else Path(path or "").parent
+
+
+def _path_of(info: ValidationInfo) -> str | None:
+    return info.context.get("path") if isinstance(info.context, dict) else None
+
+
+def _readable_model(given: str, info: ValidationInfo) -> str:
+    load_model(given, folder=folder_of(_path_of(info)))
+    return given
 
 
 def _training(given: str) -> str:
@@ -131,7 +139,7 @@ class JobDocument(Document):
     kind: Annotated[
         Literal["training", "serving"], AfterValidator(_training), WithJsonSchema({"const": "training"})
     ] = Field(default="training", description="Only training in this release.")
-    model: Annotated[str, AfterValidator(_found_model)] = Field(
+    model: Annotated[str, AfterValidator(_readable_model)] = Field(
         description="A model of the catalogue, or the path of a Hugging Face config.json."
     )
     sequence_length: Annotated[int, Field(strict=True, ge=1, le=_LONGEST_SEQUENCE)] = Field(
@@ -151,9 +159,10 @@ class JobDocument(Document):
     ] = Field(default="search", description="The word search, or the degrees of a fixed layout.")
 
     @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _fits(self, info: ValidationInfo) -> Self:
         if isinstance(self.layout, LayoutDocument):
-            faults = list(_layout_misfits(self, self.layout, load_model(self.model)))
+            model = load_model(self.model, folder=folder_of(_path_of(info)))
+            faults = list(_layout_misfits(self, self.layout, model))
             if faults:
                 raise Misfits(faults)
         return self

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from linkwise.documents import parse_document, read_text
 from linkwise.errors import DocumentError, Fault
-from linkwise.job.document import HEADER, JobDocument, LayoutDocument
+from linkwise.job.document import HEADER, JobDocument, LayoutDocument, folder_of
 from linkwise.job.job import Job
 from linkwise.layout import Layout, RankOrder, Recompute, Schedule
 from linkwise.model import load_model
@@ -71,7 +72,7 @@ def parse_job(text: str, *, path: str | None = None) -> Job:
     DocumentError
         With all faults of the document.
     """
-    return _job(parse_document(text, JobDocument, HEADER, path=path))
+    return _job(parse_document(text, JobDocument, HEADER, path=path), folder=folder_of(path))
 
 
 def job_from_options(options: Mapping[str, object]) -> Job:
@@ -93,7 +94,7 @@ def job_from_options(options: Mapping[str, object]) -> Job:
 
     given = {key: value for key, value in options.items() if value is not None}
     try:
-        return _job(JobDocument.model_validate(given, context={"path": None}))
+        return _job(JobDocument.model_validate(given, context={"path": None}), folder=Path())
     except ValidationError as error:
         faults = faults_of_values(error, JobDocument, given)
     raise DocumentError(Fault(key=_option(fault.key), message=fault.message) for fault in faults)
@@ -110,9 +111,9 @@ def _option(key: str) -> str:
     return "--" + key.replace("_", "-").replace(".", " ")
 
 
-def _job(document: JobDocument) -> Job:
+def _job(document: JobDocument, *, folder: Path) -> Job:
     return Job(
-        model=load_model(document.model),
+        model=load_model(document.model, folder=folder),
         sequence_length=document.sequence_length,
         global_batch=document.global_batch,
         precision=document.precision,

@@ -1,0 +1,120 @@
+"""`linkwise`: the table of verbs, and how what goes wrong becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from linkwise import __version__
+from linkwise.errors import DocumentError, ExitCode, LinkwiseError, nearest_names
+
+__all__ = ["VERBS", "main", "run"]
+
+VERBS: dict[str, str] = {
+    "plan": "The best layouts of a job on a cluster: time, memory, and why the others lose.",
+    "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
+    "validate": "Score the model against measurements.",
+    "catalog": "List hardware and models with their sources.",
+    "init": "Write a commented template of a document.",
+    "schema": "Print the JSON Schema of a document.",
+}
+"""Verbs and what each does. A verb is the function of its name in the module of its name beside this one."""
+
+
+class _Verbs(click.Group):
+    """A group that imports a verb when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all verbs."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the verb of that name, or ``None``."""
+        if cmd_name not in VERBS:
+            return None
+        command = getattr(importlib.import_module(f"linkwise.cli.{cmd_name}"), cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb that is called; a name that is none gets the nearest one."""
+        if args and args[0] not in VERBS and not args[0].startswith("-"):
+            near = nearest_names(args[0], VERBS, count=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"choose one of: {', '.join(VERBS)}"
+            ctx.fail(f"unknown verb {args[0]!r}; {hint}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs from the table, so that none is imported for a list."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+@click.command(cls=_Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, prog_name="linkwise")
+def linkwise() -> None:
+    """Choose interconnects and parallel layouts for training language models on GPU clusters.
+
+    Exit codes: 0 done, 1 a judgement against, 2 wrong use or input, 3 cannot tell, 4 nothing could be
+    measured, 5 no layout fits, 130 interrupted.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Return the exit code of a command line, having printed what it prints.
+
+    Parameters
+    ----------
+    arguments
+        The words after ``linkwise``.
+    """
+    try:
+        code = linkwise.main(list(arguments), prog_name="linkwise", standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _reader_gone()
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted")
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        error.show(sys.stderr)
+        return ExitCode.WRONG_INPUT
+    except Exception as error:
+        if os.environ.get("LINKWISE_DEBUG") == "1":
+            raise
+        _say(_told(error))
+        return ExitCode.WRONG_INPUT
+    return code if isinstance(code, int) else ExitCode.DONE
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and leave with its exit code."""
+    sys.exit(int(run(sys.argv[1:])))
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, DocumentError):
+        return str(error)
+    if isinstance(error, LinkwiseError):
+        return f"linkwise: {error}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"linkwise: {error.filename}: {error.strerror}"
+    kind = type(error).__name__
+    return f"linkwise: internal error, {kind}: {error}\nset LINKWISE_DEBUG=1 to see where; please report it"
+
+
+def _say(message: str) -> None:
+    click.echo(message, err=True)
+
+
+def _reader_gone() -> int:
+    """Return the exit code when nobody reads the output any more (``linkwise plan ... | head``)."""
+    # What is still buffered would fail again when Python closes the stream.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.DONE

@@ -1,0 +1,26 @@
+"""`linkwise schema`: the JSON Schema of a document."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+__all__ = ["schema"]
+
+
+@click.command()
+@click.argument("document", type=click.Choice(["cluster", "job"]))
+def schema(document: str) -> None:
+    """Print the JSON Schema of DOCUMENT, for editors and other programs."""
+    from linkwise.documents import json_schema
+
+    if document == "cluster":
+        from linkwise.cluster.document import HEADER, ClusterDocument
+
+        published = json_schema(ClusterDocument, HEADER)
+    else:
+        from linkwise.job.document import HEADER, JobDocument
+
+        published = json_schema(JobDocument, HEADER)
+    click.echo(json.dumps(published, indent=2))
