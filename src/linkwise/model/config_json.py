@@ -53,7 +53,9 @@ def read_config_json(path: Path) -> Model:
     """
     try:
         if not path.is_file():
-            raise InputError(f"{path}: {'is a directory' if path.is_dir() else 'no such file'}")
+            raise InputError(
+                f"{path}: {'is a folder without config.json' if path.is_dir() else 'no such file'}"
+            )
         with path.open("rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
@@ -144,6 +146,8 @@ def _family(config: Mapping[str, Any], part: Mapping[str, Any], path: str | None
     names = _type_names(part) + _type_names(config)
     if names:
         raise _document_error(path, _unknown(names[0], part), key="model_type")
+    if "model_type" in part:
+        raise _document_error(path, f"must be text, not {shown(part['model_type'])}", key="model_type")
     present = [key for key in _GENERAL_KEYS if key in part]
     hint = "; it looks like a tokenizer's" if any("token" in key for key in part) and not present else ""
     raise _document_error(path, f"is no model configuration: {_missing(part)} missing{hint}")

@@ -106,10 +106,10 @@ def windows(
     default
         Which layers are windowed where ``layer_types`` does not say.
     size
-        The window where ``sliding_window`` does not say; 0 for none.
+        The window where ``sliding_window`` is absent, 0 for none; null turns it off.
     """
     count = layers if isinstance(layers, int) else 1
-    window = c.count("sliding_window", default=size)
+    window = c.count("sliding_window", default=0 if c.is_null("sliding_window") else size)
     kinds = c.layer_kinds("layer_types", count)
     if kinds is None:
         kinds = ["sliding_attention" if default(layer) else "full_attention" for layer in range(count)]
@@ -125,9 +125,7 @@ def _llama(c: ConfigFields) -> dict[str, object]:
 
 def _mistral(c: ConfigFields) -> dict[str, object]:
     fields = decoder(c)
-    # MistralConfig has a window of 4096 where the key is absent; null turns it off.
-    size = 0 if c.is_null("sliding_window") else 4096
-    return {**fields, **windows(c, fields["layers"], lambda _: True, size=size)}
+    return {**fields, **windows(c, fields["layers"], lambda _: True, size=4096)}
 
 
 def _phi3(c: ConfigFields) -> dict[str, object]:

@@ -24,6 +24,10 @@ class ShapeEntry(Protocol):
     def shape(self) -> Mapping[str, object]:
         """Columns of the shape, empty where it is not known."""
 
+    @property
+    def source(self) -> str:
+        """Where the shape was read."""
+
 
 _INTEGERS: Mapping[str, str] = {
     **{name: name for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "v_head_dim", "vocab")},
@@ -87,7 +91,7 @@ def model_from_entry(entry: ShapeEntry) -> Model:
     """
     if not any(value not in (None, "", "unknown") for value in entry.shape.values()):
         raise InputError(f"the shape of model {entry.name!r} is not known, so nothing can be computed of it")
-    return model_from_columns({**entry.shape, "model_name": entry.name})
+    return model_from_columns({**entry.shape, "model_name": entry.name, "source": entry.source})
 
 
 def model_from_columns(row: Mapping[str, object]) -> Model:
@@ -114,6 +118,7 @@ def model_from_columns(row: Mapping[str, object]) -> Model:
     """
     given = {key: value for key, value in row.items() if not _is_empty(value)}
     fields: dict[str, object] = {"name": str(given.get("model_name", given.get("name", "unnamed")))}
+    fields["source"] = str(given.get("source", ""))
     for column, field in _INTEGERS.items():
         if column in given:
             fields[field] = _whole(given[column])
