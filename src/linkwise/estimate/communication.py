@@ -1,0 +1,319 @@
+"""Time of what one step sends: tensor, context, expert, pipeline and data parallelism, priced where the ranks sit.
+
+Symbols: T tokens per rank, h hidden size, n ranks of the group, l of them in one NVLink domain, B bytes/s of the slowest hop.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.estimate.term import Floats, term
+from linkwise.network.collectives import all_to_all_s, ring_all_gather_s, ring_all_reduce_s, tree_all_reduce_s
+from linkwise.network.placement import bus_bytes_per_s, ranks_per_domain
+
+_RING = "ring closed forms (Thakur et al., 2005); bandwidth of the slowest hop, NICs shared by the groups of a domain"
+_FITTED = "form derived; share left exposed fitted on measured steps (docs/accuracy.md)"
+_ORDER = "Megatron rank order tensor-context-data-pipeline, or tensor-context-pipeline-data"
+
+
+@term("bytes/s", "nvlink_bytes_per_s x nvlink_fraction", "nccl-tests bus bandwidth over line rate, measured")
+def nvlink_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvlink_fraction: Floats) -> Floats:
+    """Return what collectives reach inside an NVLink domain, per GPU and direction."""
+    return nvlink_bytes_per_s * nvlink_fraction
+
+
+@term("bytes/s", "nic_bytes_per_s x network_fraction", "achieved bus bandwidth over line rate, fitted per kind of network")
+def nic_reached_bytes_per_s(nic_bytes_per_s: Floats, network_fraction: Floats) -> Floats:
+    """Return what one GPU's share of the NICs reaches while its neighbours send too."""
+    return nic_bytes_per_s * network_fraction
+
+
+# ------------------------------------------------------------------------------------------------ placement
+
+
+@term("1", "min(t, domain)", _ORDER)
+def tensor_local(tensor: Floats, domain_gpus: Floats) -> Floats:
+    """Return how many ranks of a tensor group share an NVLink domain."""
+    return ranks_per_domain(tensor, np.ones_like(tensor), domain_gpus)
+
+
+@term("1", "ranks of stride t in a domain", _ORDER)
+def context_local(context: Floats, tensor: Floats, domain_gpus: Floats) -> Floats:
+    """Return how many ranks of a context group share an NVLink domain."""
+    return ranks_per_domain(context, tensor, domain_gpus)
+
+
+@term("1", "ranks of stride t (1 where experts span the tensor ranks) in a domain", _ORDER)
+def expert_local(expert: Floats, expert_tensor: Floats, domain_gpus: Floats) -> Floats:
+    """Return how many ranks of an expert group share an NVLink domain."""
+    return ranks_per_domain(expert, expert_tensor, domain_gpus)
+
+
+@term("1", "stride of the data ranks: t c, or t c p where the stages sit inside", _ORDER)
+def data_stride(tensor: Floats, context: Floats, pipeline: Floats, rank_order: Floats) -> Floats:
+    """Return the distance of neighbouring data-parallel ranks."""
+    return tensor * context * np.where(rank_order >= 1, pipeline, 1.0)
+
+
+@term("1", "ranks of a gradient group (data x context) in a domain", _ORDER)
+def gradient_local(
+    data: Floats, context: Floats, context_local: Floats, data_stride: Floats, domain_gpus: Floats
+) -> Floats:
+    """Return how many ranks of a gradient group share an NVLink domain."""
+    return context_local * ranks_per_domain(data, data_stride, domain_gpus)
+
+
+@term("1", "1 where neighbouring stages sit in different domains", _ORDER)
+def hop_share_across(
+    tensor: Floats,
+    context: Floats,
+    data: Floats,
+    pipeline: Floats,
+    rank_order: Floats,
+    domain_gpus: Floats,
+) -> Floats:
+    """Return the share of pipeline hops that leave the NVLink domain."""
+    stride = tensor * context * np.where(rank_order >= 1, 1.0, data)
+    inside = ranks_per_domain(pipeline, stride, domain_gpus)
+    hops = np.maximum(pipeline - 1.0, 1.0)
+    return np.where(pipeline > 1.0, (np.ceil(pipeline / inside) - 1.0) / hops, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ tensor
+
+
+@term("s", "an all-reduce (or its two halves) of 2 T h bytes over t ranks, plus a log2(t)", _RING)
+def tensor_collective_s(
+    tokens: Floats,
+    hidden: Floats,
+    tensor: Floats,
+    tensor_local: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+    collective_latency_s: Floats,
+    network_latency_s: Floats,
+) -> Floats:
+    """Return the time of one tensor-parallel all-reduce of the activations."""
+    buffer = 2.0 * tokens * hidden
+    rate = bus_bytes_per_s(tensor_local, tensor, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    domains = np.ceil(tensor / tensor_local)
+    latency = collective_latency_s * np.log2(tensor) + 2.0 * (domains - 1.0) * network_latency_s
+    across = tensor_local * nic_reached_bytes_per_s
+    ring = ring_all_reduce_s(tensor, buffer, rate, np.zeros_like(tensor))
+    tree = tree_all_reduce_s(
+        tensor, tensor_local, buffer, nvlink_reached_bytes_per_s, across, np.zeros_like(tensor)
+    )
+    return np.where(tensor > 1.0, latency + np.minimum(ring, np.where(domains > 1.0, tree, ring)), 0.0)
+
+
+@term("s", "exposed share x collective x (4, or 6 where the whole layer is recomputed)", _FITTED)
+def layer_tensor_s(
+    tensor_collective_s: Floats, tensor_exposed_fraction: Floats, recompute: Floats
+) -> Floats:
+    """Return the tensor-parallel time one layer leaves exposed: two collectives each way."""
+    passes = 4.0 + 2.0 * (recompute >= 2)
+    return passes * tensor_exposed_fraction * tensor_collective_s
+
+
+# ------------------------------------------------------------------------------------------------ context
+
+
+@term("s", "3 passes of the keys and values around c ranks, hidden behind the attention as far as that lasts",
+      "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward")
+def layer_context_s(
+    tokens: Floats,
+    tensor: Floats,
+    context: Floats,
+    context_local: Floats,
+    key_value_width: Floats,
+    attention_forward_s: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+    collective_latency_s: Floats,
+    network_latency_s: Floats,
+    context_exposed_fraction: Floats,
+) -> Floats:
+    """Return the context-parallel time one layer leaves exposed."""
+    rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    block = 2.0 * tokens * key_value_width / tensor
+    crossing = np.where(context > context_local, network_latency_s, 0.0)
+    ring = (context - 1.0) * (block / rate + crossing)
+    shown = np.maximum(3.0 * ring - 3.0 * attention_forward_s, context_exposed_fraction * 3.0 * ring)
+    return np.where(context > 1.0, shown + 3.0 * collective_latency_s, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ experts
+
+
+@term("s", "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share", _FITTED)
+def layer_expert_s(
+    tokens: Floats,
+    tensor: Floats,
+    hidden: Floats,
+    expert: Floats,
+    expert_local: Floats,
+    moe_fraction: Floats,
+    experts_per_token: Floats,
+    expert_node_limit: Floats,
+    recompute: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+    collective_latency_s: Floats,
+    network_latency_s: Floats,
+    expert_exposed_fraction: Floats,
+) -> Floats:
+    """Return the expert-parallel time one average layer leaves exposed."""
+    copies = np.where(expert > expert_local, np.minimum(experts_per_token, expert_node_limit), experts_per_token)
+    send = 2.0 * tokens * copies * hidden / tensor
+    latency = collective_latency_s + np.where(expert > expert_local, network_latency_s, 0.0)
+    call = all_to_all_s(
+        expert, expert_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, latency
+    )
+    calls = 4.0 + 2.0 * (recompute >= 2)
+    return moe_fraction * calls * expert_exposed_fraction * np.where(expert > 1.0, call, 0.0)
+
+
+# ------------------------------------------------------------------------------------------------ pipeline
+
+
+@term("s", "2 T h / (t) bytes to the next stage, over NVLink or the GPU's share of the NICs, plus latency", _RING)
+def hop_across_s(
+    tokens: Floats,
+    hidden: Floats,
+    hop_cut: Floats,
+    tensor: Floats,
+    nic_reached_bytes_per_s: Floats,
+    network_latency_s: Floats,
+    hop_latencies: Floats,
+) -> Floats:
+    """Return the time of one activation hop over the network."""
+    bytes_sent = 2.0 * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
+    return hop_latencies * network_latency_s + bytes_sent / nic_reached_bytes_per_s
+
+
+@term("s", "2 T h / t bytes to the next stage over NVLink, plus latency", _RING)
+def hop_inside_s(
+    tokens: Floats,
+    hidden: Floats,
+    hop_cut: Floats,
+    tensor: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    collective_latency_s: Floats,
+) -> Floats:
+    """Return the time of one activation hop inside an NVLink domain."""
+    bytes_sent = 2.0 * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
+    return collective_latency_s + bytes_sent / nvlink_reached_bytes_per_s
+
+
+# ------------------------------------------------------------------------------------------------ data
+
+
+@term("bytes/s", "min(NVLink, l x NIC share) of a gradient group", _RING)
+def gradient_bus_bytes_per_s(
+    gradient_ranks: Floats,
+    gradient_local: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+) -> Floats:
+    """Return the bus rate of a gradient group."""
+    return bus_bytes_per_s(gradient_local, gradient_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+
+
+@term("1", "data x context", _ORDER)
+def gradient_ranks(data: Floats, context: Floats) -> Floats:
+    """Return the ranks that hold the same dense parameters of a stage."""
+    return data * context
+
+
+@term("s", "steps between domains x latency", _RING)
+def gradient_latency_s(
+    gradient_ranks: Floats, gradient_local: Floats, network_latency_s: Floats, collective_latency_s: Floats
+) -> Floats:
+    """Return the latency of one ring pass of a gradient group; steps inside a domain cost a tenth of a launch."""
+    domains = np.ceil(gradient_ranks / gradient_local)
+    return np.where(
+        gradient_ranks > 1.0,
+        (domains - 1.0) * network_latency_s + collective_latency_s * np.log2(np.maximum(gradient_ranks, 1.0)),
+        0.0,
+    )
+
+
+@term("s", "all-reduce of the stage's gradients: min(ring, double tree)", _RING)
+def gradient_all_reduce_s(
+    gradient_ranks: Floats,
+    gradient_local: Floats,
+    gradient_bytes: Floats,
+    gradient_bus_bytes_per_s: Floats,
+    gradient_latency_s: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+) -> Floats:
+    """Return the time of the gradients' all-reduce once per step."""
+    none = np.zeros_like(gradient_ranks)
+    ring = ring_all_reduce_s(gradient_ranks, gradient_bytes, gradient_bus_bytes_per_s, none)
+    across = np.minimum(gradient_local * nic_reached_bytes_per_s, nvlink_reached_bytes_per_s)
+    tree = tree_all_reduce_s(
+        gradient_ranks, gradient_local, gradient_bytes, nvlink_reached_bytes_per_s, across, none
+    )
+    return 2.0 * gradient_latency_s + np.minimum(ring, np.where(gradient_ranks > gradient_local, tree, ring))
+
+
+@term("s", "reduce-scatter of gradients and all-gather of parameters (ZeRO 1 and 2)",
+      "Rajbhandari et al., ZeRO, 2020")
+def gradient_scatter_gather_s(
+    gradient_ranks: Floats,
+    gradient_bytes: Floats,
+    stage_parameter_bytes: Floats,
+    gradient_bus_bytes_per_s: Floats,
+    gradient_latency_s: Floats,
+) -> Floats:
+    """Return the time of the sharded optimizer's two collectives once per step."""
+    return 2.0 * gradient_latency_s + ring_all_gather_s(
+        gradient_ranks,
+        gradient_bytes + stage_parameter_bytes,
+        gradient_bus_bytes_per_s,
+        np.zeros_like(gradient_ranks),
+    )
+
+
+@term("s", "gradients of the experts over the ranks that hold the same ones", _RING)
+def expert_gradient_s(
+    gradient_ranks: Floats,
+    gradient_local: Floats,
+    expert: Floats,
+    expert_tensor: Floats,
+    tensor: Floats,
+    expert_gradient_bytes: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+    domain_gpus: Floats,
+) -> Floats:
+    """Return the time of the experts' gradients, reduced over data x context x tensor / (expert x cut) ranks."""
+    replicas = np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
+    local = ranks_per_domain(replicas, expert * expert_tensor, domain_gpus)
+    rate = bus_bytes_per_s(local, replicas, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    return ring_all_reduce_s(replicas, expert_gradient_bytes, rate, np.zeros_like(replicas))
+
+
+TERMS = (
+    nvlink_reached_bytes_per_s,
+    nic_reached_bytes_per_s,
+    tensor_local,
+    context_local,
+    expert_local,
+    data_stride,
+    gradient_local,
+    hop_share_across,
+    tensor_collective_s,
+    layer_tensor_s,
+    layer_context_s,
+    layer_expert_s,
+    hop_across_s,
+    hop_inside_s,
+    gradient_bus_bytes_per_s,
+    gradient_ranks,
+    gradient_latency_s,
+    gradient_all_reduce_s,
+    gradient_scatter_gather_s,
+    expert_gradient_s,
+)

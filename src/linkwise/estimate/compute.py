@@ -1,0 +1,266 @@
+"""Time of the arithmetic of one micro-batch on one GPU: matrix products, attention, memory-bound work, logits.
+
+Symbols in the formulas: T tokens per rank, t tensor degree, c context degree, s sequence length, P peak FLOP/s of the
+precision, P16 of 16-bit, e efficiency, BW memory bandwidth. Backward of a matrix product is twice its forward.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from linkwise.estimate.term import Floats, term
+
+_DERIVED = "derived: shapes of the transformer layer (Narayanan et al., Efficient Large-Scale Training, 2021, appendix)"
+_FITTED = "form: roofline with a saturation in each dimension; constant fitted on measured steps (docs/accuracy.md)"
+_FLASH = "Dao, FlashAttention-2, 2023: backward is 2.5 forwards; causal masking halves the square"
+
+
+@term("tokens", "micro_batch x sequence_length / context", _DERIVED)
+def tokens(micro_batch: Floats, sequence_length: Floats, context: Floats) -> Floats:
+    """Return the tokens of one micro-batch that one rank works on."""
+    return micro_batch * sequence_length / context
+
+
+@term("FLOP/s", "peak_linear_flop_per_s x gemm_efficiency x rate_factor", _FITTED)
+def linear_flop_per_s(
+    peak_linear_flop_per_s: Floats, gemm_efficiency: Floats, rate_factor: Floats
+) -> Floats:
+    """Return what large matrix products of the layers reach."""
+    return peak_linear_flop_per_s * gemm_efficiency * rate_factor
+
+
+@term("FLOP/s", "peak_half_flop_per_s x half_gemm_efficiency x rate_factor", _FITTED)
+def half_flop_per_s(
+    peak_half_flop_per_s: Floats, half_gemm_efficiency: Floats, rate_factor: Floats
+) -> Floats:
+    """Return what large 16-bit matrix products reach (logits stay in 16 bits)."""
+    return peak_half_flop_per_s * half_gemm_efficiency * rate_factor
+
+
+@term("s", "2 T N / (t P e) + c_sat [b (T k + N/t) + 2 T n] / BW, N = sum of n k over the layer's products", _FITTED)
+def linear_forward_s(
+    tokens: Floats,
+    tensor: Floats,
+    linear_parameters: Floats,
+    linear_in_cut: Floats,
+    linear_in_whole: Floats,
+    linear_out_cut: Floats,
+    linear_out_whole: Floats,
+    linear_flop_per_s: Floats,
+    memory_bytes_per_s: Floats,
+    gemm_saturation: Floats,
+    operand_bytes: Floats,
+) -> Floats:
+    """Return the forward time of the dense matrix products of one average layer."""
+    flop = 2.0 * tokens * linear_parameters / tensor
+    read = operand_bytes * (
+        tokens * (linear_in_cut / tensor + linear_in_whole) + linear_parameters / tensor
+    )
+    written = 2.0 * tokens * (linear_out_cut / tensor + linear_out_whole)
+    return flop / linear_flop_per_s + gemm_saturation * (read + written) / memory_bytes_per_s
+
+
+@term("1", "1 if the experts are spread over the tensor ranks too, else t", "Megatron-Core MoE: expert tensor parallelism")
+def expert_tensor(expert: Floats, data: Floats, context: Floats, tensor: Floats) -> Floats:
+    """Return over how many ranks one expert is cut."""
+    return np.where(expert > data * context, 1.0, tensor)
+
+
+@term("s", "grouped products: 2 T k N_e / (t P e) + c_sat [b (T k d + E/(p t) N_e) + 2 T k n] / BW", _FITTED)
+def expert_forward_s(
+    tokens: Floats,
+    tensor: Floats,
+    expert: Floats,
+    expert_tensor: Floats,
+    moe_fraction: Floats,
+    experts: Floats,
+    experts_per_token: Floats,
+    expert_parameters: Floats,
+    expert_in_width: Floats,
+    expert_out_width: Floats,
+    linear_flop_per_s: Floats,
+    memory_bytes_per_s: Floats,
+    gemm_saturation: Floats,
+    operand_bytes: Floats,
+) -> Floats:
+    """Return the forward time of the routed experts of one average layer, load balanced."""
+    routed = tokens * experts_per_token
+    flop = 2.0 * routed * expert_parameters / tensor
+    weights = experts / expert * expert_parameters / expert_tensor
+    moved = operand_bytes * (routed * expert_in_width / tensor + weights) + 2.0 * routed * expert_out_width / tensor
+    seconds = flop / linear_flop_per_s + gemm_saturation * moved / memory_bytes_per_s
+    return moe_fraction * seconds
+
+
+@term("1", "share of full layers x s + share of sliding layers x (2 w - w^2/s)", _DERIVED)
+def attention_span(
+    sequence_length: Floats,
+    full_layers_fraction: Floats,
+    sliding_layers_fraction: Floats,
+    sliding_window: Floats,
+) -> Floats:
+    """Return the keys a query is multiplied with, averaged over softmax layers, as if no key were masked.
+
+    Notes
+    -----
+    A causal window of w keys meets w - w^2/(2 s) keys on average; twice that makes the causal half come out right.
+    """
+    window = np.minimum(sliding_window, sequence_length)
+    seen = full_layers_fraction * sequence_length + (
+        sliding_layers_fraction * (2.0 * window - window * window / sequence_length)
+    )
+    return seen / np.maximum(full_layers_fraction + sliding_layers_fraction, 1e-9)
+
+
+@term("FLOP", "2 T s_eff (heads x (d_qk + d_v)) / t, full square; sliding windows see their window", _DERIVED)
+def attention_flop(
+    tokens: Floats,
+    tensor: Floats,
+    attention_span: Floats,
+    attention_heads_width: Floats,
+) -> Floats:
+    """Return the forward FLOP of scores and values of one average layer over the full square."""
+    return 2.0 * tokens * attention_span * attention_heads_width / tensor
+
+
+@term("s", "fused: 0.5 F / (P16 e_a) causal; unfused: F / (0.75 P16 e) + c_un 16 T s heads / (t BW)", _FLASH)
+def attention_forward_s(
+    attention_flop: Floats,
+    tokens: Floats,
+    tensor: Floats,
+    sequence_length: Floats,
+    heads: Floats,
+    fused_attention: Floats,
+    causal_fraction: Floats,
+    peak_half_flop_per_s: Floats,
+    attention_efficiency: Floats,
+    rate_factor: Floats,
+    half_flop_per_s: Floats,
+    unfused_attention_traffic: Floats,
+    unaligned_head_factor: Floats,
+    memory_bytes_per_s: Floats,
+) -> Floats:
+    """Return the forward time of the attention core of one average layer."""
+    fused = causal_fraction * attention_flop / (peak_half_flop_per_s * attention_efficiency * rate_factor)
+    scores = 16.0 * tokens * sequence_length * heads / tensor
+    unfused = unaligned_head_factor * attention_flop / (0.75 * half_flop_per_s) + (
+        unfused_attention_traffic * scores / memory_bytes_per_s
+    )
+    return np.where(fused_attention > 0, fused, unfused)
+
+
+@term("s", "2.5 forwards where fused (scores are computed again), else 2", _FLASH)
+def attention_backward_s(attention_forward_s: Floats, fused_attention: Floats) -> Floats:
+    """Return the backward time of the attention core of one average layer."""
+    return attention_forward_s * np.where(fused_attention > 0, 2.5, 2.0)
+
+
+@term("s", "c_el T [22 h / (t if sequence parallel) + (10 h + activations of MLP and attention) / t] / BW", _FITTED)
+def elementwise_forward_s(
+    tokens: Floats,
+    tensor: Floats,
+    sequence_parallel: Floats,
+    hidden: Floats,
+    elementwise_cut_bytes: Floats,
+    memory_bytes_per_s: Floats,
+    elementwise_traffic: Floats,
+) -> Floats:
+    """Return the forward time of norms, residuals, activations, rotary and casts of one average layer."""
+    spread = 1.0 + sequence_parallel * (tensor - 1.0)
+    moved = tokens * (22.0 * hidden / spread + (10.0 * hidden + elementwise_cut_bytes) / tensor)
+    return elementwise_traffic * moved / memory_bytes_per_s
+
+
+@term("s", "(gpu^6 + host^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
+def layer_forward_s(
+    linear_forward_s: Floats,
+    expert_forward_s: Floats,
+    attention_forward_s: Floats,
+    elementwise_forward_s: Floats,
+    host_layer_s: Floats,
+    mixture_layer_s: Floats,
+    moe_fraction: Floats,
+    kernel_factor: Floats,
+) -> Floats:
+    """Return the forward time of one average layer: the GPU's work, not below what the host needs to launch it."""
+    gpu = kernel_factor * (linear_forward_s + expert_forward_s + attention_forward_s + elementwise_forward_s)
+    return smooth_maximum(gpu, host_layer_s) + mixture_layer_s * moe_fraction
+
+
+@term("s", "(gpu^6 + (1.3 host)^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
+def layer_backward_s(
+    linear_forward_s: Floats,
+    expert_forward_s: Floats,
+    attention_backward_s: Floats,
+    elementwise_forward_s: Floats,
+    host_layer_s: Floats,
+    mixture_layer_s: Floats,
+    moe_fraction: Floats,
+    kernel_factor: Floats,
+) -> Floats:
+    """Return the backward time of one average layer."""
+    linear = linear_forward_s + expert_forward_s + elementwise_forward_s
+    gpu = kernel_factor * (2.0 * linear + attention_backward_s)
+    return smooth_maximum(gpu, 1.3 * host_layer_s) + mixture_layer_s * moe_fraction
+
+
+@term("s", "full: a forward; selective: the attention core (Megatron) or a share of the linear layers (torchtitan)",
+      "Korthikanti et al., Reducing Activation Recomputation, 2022; torchtitan selective activation checkpointing")
+def layer_recompute_s(
+    recompute: Floats,
+    layer_forward_s: Floats,
+    attention_forward_s: Floats,
+    linear_forward_s: Floats,
+    selective_linear_fraction: Floats,
+) -> Floats:
+    """Return the time one average layer spends computing activations again."""
+    attention = np.where(selective_linear_fraction > 0, 0.0, attention_forward_s)
+    selective = attention + selective_linear_fraction * linear_forward_s
+    return np.where(recompute >= 2, layer_forward_s, np.where(recompute >= 1, selective, 0.0))
+
+
+@term("s", "3 x [2 T h V / (t P16 e) + c_sat 2 (T h + h V/t + T V/t) / BW] + 16 c_el T V / (t BW)", _FITTED)
+def logits_s(
+    tokens: Floats,
+    tensor: Floats,
+    hidden: Floats,
+    vocab: Floats,
+    logits_share: Floats,
+    half_flop_per_s: Floats,
+    memory_bytes_per_s: Floats,
+    gemm_saturation: Floats,
+    elementwise_traffic: Floats,
+) -> Floats:
+    """Return the time of output head and loss for one micro-batch, forward and backward, on the last stage."""
+    local = vocab / tensor
+    product = 2.0 * tokens * hidden * local / half_flop_per_s + (
+        gemm_saturation * 2.0 * (tokens * hidden + hidden * local + tokens * local) / memory_bytes_per_s
+    )
+    loss = 16.0 * elementwise_traffic * tokens * local / memory_bytes_per_s
+    return logits_share * (3.0 * product + loss)
+
+
+def smooth_maximum(first: Floats, second: Floats) -> Floats:
+    """Return (a^6 + b^6)^(1/6), a maximum with a rounded corner [unit of the inputs]."""
+    third = first * first * first
+    other = second * second * second
+    return np.cbrt(np.sqrt(third * third + other * other))
+
+
+TERMS = (
+    tokens,
+    linear_flop_per_s,
+    half_flop_per_s,
+    linear_forward_s,
+    expert_tensor,
+    expert_forward_s,
+    attention_span,
+    attention_flop,
+    attention_forward_s,
+    attention_backward_s,
+    elementwise_forward_s,
+    layer_forward_s,
+    layer_backward_s,
+    layer_recompute_s,
+    logits_s,
+)

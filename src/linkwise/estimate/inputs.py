@@ -1,0 +1,117 @@
+"""From values (model, GPU, fabric, framework) to the named columns an estimate reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.job.framework import Framework, Habit
+
+if TYPE_CHECKING:
+    from linkwise.catalog import Gpu
+    from linkwise.estimate.term import Floats
+
+GENERATIONS: Mapping[str, str] = {
+    "volta": "volta",
+    "ampere": "ampere",
+    "hopper": "hopper",
+    "blackwell": "blackwell",
+    "blackwell ultra": "blackwell",
+}
+"""Generation whose fitted constants a GPU architecture takes; others take `other`."""
+
+OPERAND_BYTES: Mapping[str, float] = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.6, "tf32": 4.0, "fp32": 4.0}
+"""Bytes of one element that a matrix product reads (nvfp4 with its block scales)."""
+
+REFERENCE_W_PER_FLOP_PER_S = 700.0 / 989e12
+"""Board power per peak 16-bit FLOP/s at which Hopper runs its rated clock (H100 SXM data sheet)."""
+
+
+def model_inputs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return the columns of models, with those that terms read summed from them.
+
+    Parameters
+    ----------
+    columns
+        What `linkwise.model.model_columns` gives, (models,) each.
+    """
+    dense = ("projection", "dense", "shared", "router")
+
+    def total(suffix: str) -> Floats:
+        return np.asarray(sum(columns[f"{group}_{suffix}"] for group in dense), dtype=np.float64)
+
+    hidden = columns["hidden"]
+    routed_width = columns["moe_fraction"] * columns["experts_per_token"] * columns["expert_ffn"]
+    mlp_width = columns["dense_in_cut"] + columns["shared_in_cut"] + routed_width
+    heads_width = (columns["heads"] + 2.0 * columns["kv_heads"]) * columns["head_dim"]
+    return {
+        **columns,
+        "linear_parameters": total("parameters"),
+        "linear_in_cut": total("in_cut"),
+        "linear_in_whole": total("in_whole"),
+        "linear_out_cut": total("out_cut"),
+        "linear_out_whole": total("out_whole"),
+        "expert_in_width": columns["expert_in_cut"] + columns["expert_in_whole"],
+        "expert_out_width": columns["expert_out_cut"] + columns["expert_out_whole"],
+        "key_value_width": columns["kv_heads"] * (columns["head_dim"] + columns["v_head_dim"]),
+        "elementwise_cut_bytes": 4.0 * mlp_width * (1.0 + 0.5 * columns["gated"])
+        + 2.0 * heads_width
+        + 12.0 * columns["moe_fraction"] * columns["experts_per_token"] * hidden,
+        "norm_elements": 2.0 * hidden,
+        "linear_input_whole_elements": 2.0 * hidden,
+        "latent_elements": np.maximum(columns["projection_out_whole"] - hidden, 0.0),
+        "attention_cut_elements": columns["projection_out_cut"] + columns["projection_in_cut"],
+        "linear_input_cut_elements": columns["dense_in_cut"] + columns["shared_in_cut"],
+        "mlp_cut_elements": columns["dense_out_cut"] + columns["shared_out_cut"],
+        "gate_elements": columns["gated"] * (columns["dense_in_cut"] + columns["shared_in_cut"]),
+        "expert_input_elements": hidden + columns["expert_in_cut"],
+        "expert_inner_elements": columns["expert_out_cut"],
+    }
+
+
+def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, Habit]:
+    """Return the columns of one GPU at one precision: figures, and the names of fitted constants.
+
+    Raises
+    ------
+    KeyError
+        When the GPU has no rate for the precision; callers check first.
+    """
+    generation = GENERATIONS.get(gpu.architecture.lower(), "other")
+    half = gpu.flop_per_s.get("bf16") or gpu.flop_per_s["fp16"]
+    name = "bf16" if precision == "bf16" and "bf16" in gpu.flop_per_s else precision
+    linear = half if name in ("bf16", "fp16") else gpu.flop_per_s[name]
+    efficiency = f"gemm_efficiency_half_{generation}"
+    if name in ("fp8", "nvfp4"):
+        efficiency = f"gemm_efficiency_{name}"
+    fused = framework.fuses_attention and generation != "volta"
+    attention = framework.attention
+    if attention == "pytorch" and generation == "ampere":
+        attention = "tuned"
+    return {
+        "peak_linear_flop_per_s": linear,
+        "peak_half_flop_per_s": half,
+        "gemm_efficiency": efficiency,
+        "half_gemm_efficiency": f"gemm_efficiency_half_{generation}",
+        "rate_factor": rate_factor(gpu),
+        "attention_efficiency": f"attention_efficiency_{attention}",
+        "fused_attention": float(fused),
+        "memory_bytes_per_s": gpu.memory_bandwidth_bytes_per_s,
+        "memory_available_bytes": gpu.memory_bytes,
+        "nvlink_bytes_per_s": gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s or 16e9,
+        "operand_bytes": OPERAND_BYTES[precision],
+    }
+
+
+def rate_factor(gpu: Gpu) -> Habit:
+    """Return by what the reached rate of a GPU differs from its generation's: less power, or the Ultra part."""
+    if gpu.architecture.lower() == "blackwell ultra":
+        return "ultra_factor"
+    if gpu.tdp_w is None or gpu.architecture.lower() != "hopper":
+        return 1.0
+    half = gpu.flop_per_s.get("bf16") or gpu.flop_per_s.get("fp16") or 0.0
+    if not half:
+        return 1.0
+    return float(min(1.0, (gpu.tdp_w / half / REFERENCE_W_PER_FLOP_PER_S) ** 0.5))

@@ -1,0 +1,269 @@
+"""Habits of training frameworks: what a stack overlaps, fuses and leaves blank, by framework and era.
+
+A habit is a number or the name of a fitted constant (see `estimate/constants.json`). A framework nobody listed gets the
+habits of its family. To add one: an entry in `FRAMEWORKS`, a test in `tests/job/test_framework.py`.
+
+References
+----------
+D. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021.
+V. Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022.
+Y. Zhao et al., PyTorch FSDP, 2023. S. Rajbhandari et al., ZeRO, 2020. Y. Huang et al., GPipe, 2019.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+Habit = float | str
+
+_COMMON: Mapping[str, Habit] = MappingProxyType(
+    {
+        "gemm_saturation": "gemm_saturation",
+        "elementwise_traffic": "elementwise_traffic",
+        "unfused_attention_traffic": "unfused_attention_traffic",
+        "mixture_layer_s": "mixture_layer_s",
+        "nvlink_fraction": "nvlink_fraction",
+        "collective_latency_s": "collective_latency_s",
+        "straggler_fraction": "straggler_fraction",
+        "optimizer_traffic_bytes": "optimizer_traffic_bytes",
+        "context_exposed_fraction": "context_exposed_fraction",
+        "step_fixed_s": "step_fixed_s",
+        "expert_node_limit": 4.0,
+        "framework_overhead_fraction": 0.0,
+        "selective_linear_fraction": 0.0,
+        "selective_kept_fraction": 1.0,
+        "shards_every_pass": 0.0,
+        "shard_overlap_exponent": "shard_overlap_exponent",
+        "sharded_traffic_factor": 1.0,
+        "gradient_element_bytes": 2.0,
+        "gather_element_bytes": 2.0,
+        "hop_cut": 1.0,
+        "hop_latencies": 1.0,
+        "hop_exposed_fraction": "hop_exposed_tuned",
+        "tensor_exposed_fraction": "tensor_exposed_tuned",
+        "gradient_exposed_fraction": "gradient_exposed_tuned",
+        "expert_exposed_fraction": "expert_exposed",
+        "host_layer_s": "host_layer_tuned_s",
+        "causal_fraction": 0.5,
+        "logits_share": 1.0,
+        "kernel_factor": 1.0,
+        "unaligned_head_factor": 1.0,
+        "dropout_masks": 0.0,
+        "weight_element_bytes": 2.0,
+        "gradient_store_bytes": 4.0,
+        "optimizer_state_bytes": 12.0,
+        "logit_element_bytes": 6.0,
+        "activation_overhead_fraction": "activation_overhead",
+        "reserve_bytes": "reserve_bytes",
+        "checkpoint_cut": 0.0,
+        "eager_activations": 0.0,
+        "fragmentation_fraction": "fragmentation",
+        "offloaded_activation_fraction": 0.0,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """One framework (and era) with its habits.
+
+    Attributes
+    ----------
+    name
+        Spelling in documents and tables.
+    family
+        megatron, fsdp, ddp, deepspeed, gpipe, jax or other.
+    fuses_attention
+        Whether the attention core is one fused kernel (never on V100).
+    attention
+        Which constant says how fast the fused core is: `attention_efficiency_<attention>`.
+    sequence_parallel
+        Whether activations are sharded by sequence beside tensor parallelism unless the run says otherwise.
+    interleaves
+        Largest virtual pipeline its recipes take where the run does not say; 1 is none.
+    schedule
+        Pipeline schedule, a word of `linkwise.layout.Schedule`.
+    habits
+        Columns of the estimate this framework sets.
+    """
+
+    name: str
+    family: str
+    fuses_attention: bool = True
+    attention: str = "tuned"
+    sequence_parallel: bool = True
+    interleaves: int = 1
+    schedule: str = "1f1b"
+    zero_stage: int = 1
+    habits: Mapping[str, Habit] = field(default_factory=dict)
+
+    def columns(self) -> Mapping[str, Habit]:
+        """Return every habit, the common ones where this framework has none of its own."""
+        return {**_COMMON, **self.habits}
+
+
+_CLASSIC = Framework(
+    name="megatron-classic",
+    family="megatron",
+    fuses_attention=False,
+    sequence_parallel=False,
+    zero_stage=0,
+    habits={
+        "tensor_exposed_fraction": 1.0,
+        "gradient_exposed_fraction": 1.0,
+        "host_layer_s": "host_layer_classic_s",
+        "hop_exposed_fraction": 1.0,
+        "hop_latencies": 2.0,
+        "dropout_masks": 1.0,
+        "logit_element_bytes": 10.0,
+    },
+)
+_MEGATRON_DEEPSPEED = replace(
+    _CLASSIC, name="megatron-deepspeed", habits={**_CLASSIC.habits, "gradient_store_bytes": 2.0}
+)
+_TUNED = Framework(name="megatron", family="megatron", interleaves=8, habits={"gradient_store_bytes": 2.0})
+_NANOTRON = Framework(
+    name="nanotron",
+    family="megatron",
+    habits={"gradient_store_bytes": 6.0, "eager_activations": 1.0, "logit_element_bytes": 10.0},
+)
+_PLAIN = Framework(name="megatron-plain", family="megatron", habits={})
+_FSDP_HABITS: Mapping[str, Habit] = {
+    "weight_element_bytes": 4.0,
+    "gradient_store_bytes": 4.0,
+    "optimizer_state_bytes": 8.0,
+    "logit_element_bytes": 8.0,
+    "eager_activations": 1.0,
+    "shards_every_pass": 1.0,
+    "hop_exposed_fraction": 1.0,
+}
+_FSDP = Framework(
+    name="fsdp",
+    family="fsdp",
+    attention="pytorch",
+    sequence_parallel=False,
+    zero_stage=3,
+    habits=_FSDP_HABITS,
+)
+_TORCHTITAN = Framework(
+    name="torchtitan",
+    family="fsdp",
+    attention="pytorch",
+    sequence_parallel=True,
+    zero_stage=3,
+    habits={**_FSDP_HABITS, "selective_linear_fraction": 0.45, "selective_kept_fraction": 0.6},
+)
+_DEEPSPEED = Framework(
+    name="deepspeed",
+    family="deepspeed",
+    attention="pytorch",
+    sequence_parallel=False,
+    zero_stage=3,
+    habits={"shards_every_pass": 1.0},
+)
+_DEEPSPEED_2021 = Framework(
+    name="deepspeed-2021",
+    family="deepspeed",
+    fuses_attention=False,
+    sequence_parallel=False,
+    zero_stage=3,
+    habits={
+        "shards_every_pass": 1.0,
+        "sharded_traffic_factor": "zero3_2021_traffic",
+        "host_layer_s": "host_layer_classic_s",
+        "dropout_masks": 1.0,
+    },
+)
+_GPIPE = Framework(
+    name="gpipe",
+    family="gpipe",
+    fuses_attention=False,
+    sequence_parallel=False,
+    schedule="gpipe",
+    zero_stage=0,
+    habits={
+        "kernel_factor": "gpipe_compute",
+        "gradient_exposed_fraction": 1.0,
+        "gradient_element_bytes": 4.0,
+        "host_layer_s": "host_layer_classic_s",
+        "hop_latencies": 1.0,
+        "dropout_masks": 1.0,
+    },
+)
+_JAX = Framework(
+    name="jax", family="jax", sequence_parallel=False, zero_stage=3, habits={"shards_every_pass": 1.0}
+)
+_DDP = Framework(
+    name="ddp",
+    family="ddp",
+    attention="pytorch",
+    sequence_parallel=False,
+    zero_stage=0,
+    habits={
+        "weight_element_bytes": 4.0,
+        "optimizer_state_bytes": 8.0,
+        "gradient_element_bytes": 4.0,
+        "logit_element_bytes": 10.0,
+    },
+)
+
+FRAMEWORKS: Mapping[str, Framework] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            _CLASSIC,
+            _TUNED,
+            _PLAIN,
+            _FSDP,
+            _TORCHTITAN,
+            _DEEPSPEED,
+            _DEEPSPEED_2021,
+            _GPIPE,
+            _JAX,
+            _DDP,
+        )
+    }
+)
+_OF_FAMILY = {
+    "megatron": "megatron-plain",
+    "fsdp": "fsdp",
+    "ddp": "ddp",
+    "deepspeed": "deepspeed",
+    "gpipe": "gpipe",
+    "jax": "jax",
+    "other": "megatron-plain",
+}
+_TUNED_WORDS = ("nemo", "megatron-bridge", "megatron-core")
+CLASSIC_UNTIL = 2022
+"""Megatron up to this year has no fused attention, no sequence parallelism by default and hides no communication."""
+
+
+def framework_of(*, framework: str, family: str, year: int) -> Framework:
+    """Return the habits of a framework as a measurement names it.
+
+    Parameters
+    ----------
+    framework
+        Name as printed, such as "Megatron-LM" or "NeMo (Megatron)".
+    family
+        Family, used where the name is not known.
+    year
+        Year of the measurement [1].
+    """
+    word = framework.lower()
+    family = family or "other"
+    if "megatron-deepspeed" in word:
+        return _MEGATRON_DEEPSPEED
+    if family == "megatron" and year <= CLASSIC_UNTIL:
+        return _CLASSIC
+    if "nanotron" in word:
+        return _NANOTRON
+    if family == "megatron" and any(name in word for name in _TUNED_WORDS):
+        return _TUNED
+    if "torchtitan" in word:
+        return _TORCHTITAN
+    if family == "deepspeed" and year <= CLASSIC_UNTIL:
+        return _DEEPSPEED_2021
+    return FRAMEWORKS[_OF_FAMILY.get(family, "megatron-plain")]

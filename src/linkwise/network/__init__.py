@@ -1,0 +1,5 @@
+"""Time of collectives in closed form: latency count times latency, plus bytes over bandwidth.
+
+Not here: what a training step sends (`estimate`), which algorithm a given NCCL release prefers (`nccl`).
+Read `collectives.py` first, then `placement.py` (how many ranks of a group share an NVLink domain).
+"""
