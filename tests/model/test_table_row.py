@@ -32,6 +32,13 @@ def test_model_from_columns_when_the_mlp_has_no_gate():
 
 
 @pytest.mark.parametrize(
+    ("published_b", "tied"), [("8.03", False), ("7.5", True), ("unknown", False), ("", False)]
+)
+def test_model_from_columns_when_the_published_size_tells_of_tied_embeddings(published_b, tied):
+    assert model_from_columns({**ROW, "params_b": published_b}).tied_embeddings is tied
+
+
+@pytest.mark.parametrize(
     ("changes", "columns"),
     [
         ({"layers": "", "hidden": "0"}, {"layers", "hidden"}),

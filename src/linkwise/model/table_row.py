@@ -9,6 +9,7 @@ from typing import Protocol
 
 from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.model.architecture import AttentionKind, Model, QueryKeyNorm, field_faults, make_model
+from linkwise.model.parameters import parameter_counts
 
 __all__ = ["ShapeEntry", "model_from_columns", "model_from_entry"]
 
@@ -112,11 +113,14 @@ def model_from_columns(row: Mapping[str, object]) -> Model:
     Notes
     -----
     Missing columns: ``gated_mlp`` is true; ``head_dim`` is ``hidden / heads``; embeddings are tied where
-    the MLP has no gate; experts are as wide as ``ffn``. An MLP without gate and tied embeddings mean the
-    GPT family: biases, LayerNorm and learned positions, as many as ``seq`` says or 2048, unless the name
-    says otherwise.
+    that brings the count of a dense model nearer to ``params_b`` (billions), or without it where the MLP
+    has no gate; experts are as wide as ``ffn``. An MLP without gate and tied embeddings mean the GPT
+    family: biases, LayerNorm and learned positions, as many as ``seq`` says or 2048, unless the name says
+    otherwise.
     """
     given = {key: value for key, value in row.items() if not _is_empty(value)}
+    if "tied_embeddings" not in given and "params_b" in given:
+        given.update(_tied_by_size(given))
     fields: dict[str, object] = {"name": str(given.get("model_name", given.get("name", "unnamed")))}
     fields["source"] = str(given.get("source", ""))
     for column, field in _INTEGERS.items():
@@ -138,6 +142,22 @@ def model_from_columns(row: Mapping[str, object]) -> Model:
     if faults:
         raise DocumentError([Fault(key=key, message=message) for key, message in faults])
     return make_model(**fields)
+
+
+def _tied_by_size(given: Mapping[str, object]) -> dict[str, object]:
+    """Return whether embeddings are tied, as far as the published size of a dense model tells."""
+    size = _whole(given["params_b"])
+    if not isinstance(size, int | float | str) or "moe_experts" in given:
+        return {}
+    try:
+        published = float(size) * 1e9
+        rest = {key: value for key, value in given.items() if key != "params_b"}
+        counts = [
+            parameter_counts(model_from_columns({**rest, "tied_embeddings": tied})).total for tied in (0, 1)
+        ]
+    except ValueError:
+        return {}
+    return {"tied_embeddings": abs(counts[1] - published) < abs(counts[0] - published)}
 
 
 _COLUMNS: Mapping[str, str] = {"experts": "moe_experts", "experts_per_token": "moe_topk"}
