@@ -97,7 +97,9 @@ def job_from_options(options: Mapping[str, object]) -> Job:
         return _job(JobDocument.model_validate(given, context={"path": None}), folder=Path())
     except ValidationError as error:
         faults = faults_of_values(error, JobDocument, given)
-    raise DocumentError(Fault(key=_option(fault.key), message=fault.message) for fault in faults)
+    raise DocumentError(
+        Fault(key=_option(fault.key), message=fault.message.replace("the key", "the option")) for fault in faults
+    )
 
 
 _Choice = TypeVar("_Choice", Recompute, Schedule, RankOrder)

@@ -1,0 +1,32 @@
+"""What every test may use: the marker `requires`, and no environment of the person who runs them."""
+
+import importlib.util
+import os
+import shutil
+
+import pytest
+
+_PRESENT = {
+    "torch": lambda: importlib.util.find_spec("torch") is not None,
+    "netns": lambda: shutil.which("ip") is not None and os.geteuid() == 0,
+    "slurm": lambda: shutil.which("sbatch") is not None,
+    "prometheus": lambda: shutil.which("prometheus") is not None,
+    "browser": lambda: any(map(shutil.which, ("chromium", "google-chrome", "firefox"))),
+}
+"""How each thing that a machine may lack is looked for."""
+
+
+def pytest_runtest_setup(item):
+    """Skip a test that needs what is not there; fail it where LINKWISE_REQUIRE says it must be."""
+    demanded = set(filter(None, os.environ.get("LINKWISE_REQUIRE", "").split(",")))
+    for marker in item.iter_markers("requires"):
+        name = marker.args[0]
+        if not _PRESENT[name]():
+            if name in demanded:
+                pytest.fail(f"needs {name}, which LINKWISE_REQUIRE says this machine has")
+            pytest.skip(f"needs {name}")
+
+
+@pytest.fixture(autouse=True)
+def _own_environment(monkeypatch):
+    monkeypatch.delenv("LINKWISE_DEBUG", raising=False)
