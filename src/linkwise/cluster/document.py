@@ -11,6 +11,7 @@ from linkwise import catalog
 from linkwise.cluster.cluster import FabricKind, Routing, RoutingKind
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, rate_text
 from linkwise.documents import BytesPerSecond, Count, Document, Misfits, Watts
+from linkwise.errors import InputError
 
 __all__ = ["HEADER", "ClusterDocument", "EcmpDocument", "FabricDocument", "NodeDocument"]
 
@@ -31,6 +32,13 @@ def _known(kind: str) -> AfterValidator:
     """Return the check that a name is one of the catalogue; an alias becomes the name."""
     find: Callable[[str], Any] = getattr(catalog, kind)
     return AfterValidator(lambda given: find(given).name)
+
+
+def _without_effect(given: object) -> object:
+    """Refuse what this version knows but does not use; the default of a key changes nothing and passes."""
+    if given:
+        raise InputError("has no effect yet in this version; leave it out")
+    return given
 
 
 def _pick(what: str) -> Discriminator:
@@ -177,18 +185,16 @@ class ClusterDocument(Document):
     fabric: FabricDocument | None = Field(
         default=None, description="The network; the default of the system if left out."
     )
-    prices: str | None = Field(default=None, description="Path of a document with prices.")
-    changes: list[Any] = Field(default_factory=list, description="Degraded, missing or slow parts.")
+    prices: Annotated[str | None, AfterValidator(_without_effect)] = Field(
+        default=None, description="Path of a document with prices."
+    )
+    changes: Annotated[list[Any], AfterValidator(_without_effect)] = Field(
+        default_factory=list, description="Degraded, missing or slow parts."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        # What this version knows but does not use is refused, unless it is the default.
-        faults = []
-        if self.changes:
-            faults.append(("changes", "has no effect yet in this version; leave it out or write []"))
-        if self.prices is not None:
-            faults.append(("prices", "has no effect yet in this version; leave it out"))
-        faults += misfits(self)
+        faults = list(misfits(self))
         if faults:
             raise Misfits(faults)
         return self

@@ -1,0 +1,105 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from linkwise.cli import main as cli
+from linkwise.errors import ExitCode, InputError
+
+_HEAVY = ("numpy", "pint", "pydantic", "rich", "ruamel", "scipy")
+
+
+def _fails(error):
+    def verb(*_args, **_kwargs):
+        raise error
+
+    return verb
+
+
+def _run_raising(monkeypatch, error):
+    monkeypatch.setattr(cli.linkwise, "main", _fails(error))
+    return cli.run([])
+
+
+def test_nothing_heavy_is_imported_when_only_help_is_asked():
+    code = (
+        "import sys, linkwise; from linkwise.cli.main import run; run(['--help']);"
+        f"print([name for name in {_HEAVY} if name in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"
+    assert all(verb in done.stdout for verb in cli.VERBS)
+
+
+def test_unknown_verb_gets_the_nearest(capsys):
+    assert cli.run(["plna"]) == ExitCode.WRONG_INPUT
+    assert "unknown verb 'plna'; did you mean 'plan'?" in capsys.readouterr().err
+
+
+def test_version_is_printed(capsys):
+    assert cli.run(["--version"]) == ExitCode.DONE
+    assert capsys.readouterr().out.startswith("linkwise, version ")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "says"),
+    [
+        (InputError("no such thing"), ExitCode.WRONG_INPUT, "linkwise: no such thing"),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, "interrupted"),
+        (
+            FileNotFoundError(2, "No such file", "x.yaml"),
+            ExitCode.WRONG_INPUT,
+            "linkwise: x.yaml: No such file",
+        ),
+        (KeyError("odd"), ExitCode.WRONG_INPUT, "internal error, KeyError"),
+    ],
+)
+def test_errors_become_a_message_and_an_exit_code(monkeypatch, capsys, error, code, says):
+    assert _run_raising(monkeypatch, error) == code
+    told = capsys.readouterr().err
+    assert says in told
+    assert "Traceback" not in told
+
+
+def test_traceback_is_kept_when_debugging(monkeypatch):
+    monkeypatch.setenv("LINKWISE_DEBUG", "1")
+    with pytest.raises(KeyError):
+        _run_raising(monkeypatch, KeyError("odd"))
+
+
+def test_exit_code_of_a_verb_is_passed_on(monkeypatch):
+    monkeypatch.setattr(cli.linkwise, "main", lambda *_args, **_kwargs: ExitCode.INFEASIBLE)
+    assert cli.run([]) == 5
+
+
+def test_pipe_is_quiet_when_its_reader_goes():
+    command = (
+        f"{sys.executable} -c 'from linkwise.cli.main import main; main()' catalog --format csv | head -1"
+    )
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("kind,name,field,value,unit,basis,source,date,note\n", "")
+
+
+def test_init_writes_a_template_that_is_read_and_never_overwrites(tmp_path, monkeypatch, capsys):
+    from linkwise.cluster import read_cluster
+    from linkwise.job import read_job
+
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["init", "cluster"]) == cli.run(["init", "job", "j.yaml"]) == 0
+    assert (read_cluster("cluster.yaml").gpus, read_job("j.yaml").sequence_length) == (256, 8192)
+    (tmp_path / "j.yaml").write_text("mine")
+    capsys.readouterr()
+    assert cli.run(["init", "job", "j.yaml"]) == ExitCode.WRONG_INPUT
+    assert "j.yaml exists and is left alone" in capsys.readouterr().err
+    assert (tmp_path / "j.yaml").read_text() == "mine"
+
+
+@pytest.mark.parametrize("document", ["cluster", "job"])
+def test_schema_is_a_json_schema_of_the_document(document, capsys):
+    import jsonschema
+
+    assert cli.run(["schema", document]) == 0
+    schema = json.loads(capsys.readouterr().out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["properties"]["linkwise"]["const"] == f"{document}/1"
