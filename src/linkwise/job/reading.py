@@ -97,9 +97,7 @@ def job_from_options(options: Mapping[str, object]) -> Job:
         return _job(JobDocument.model_validate(given, context={"path": None}), folder=Path())
     except ValidationError as error:
         faults = faults_of_values(error, JobDocument, given)
-    raise DocumentError(
-        Fault(key=_option(fault.key), message=fault.message.replace("the key", "the option")) for fault in faults
-    )
+    raise DocumentError(_as_option(fault) for fault in faults)
 
 
 _Choice = TypeVar("_Choice", Recompute, Schedule, RankOrder)
@@ -109,8 +107,9 @@ def _choice(choices: type[_Choice], word: str) -> _Choice:
     return next(choice for choice in choices if choice.word == word)
 
 
-def _option(key: str) -> str:
-    return "--" + key.replace("_", "-").replace(".", " ")
+def _as_option(fault: Fault) -> Fault:
+    key = "--" + fault.key.replace("_", "-").replace(".", " ")
+    return Fault(key=key, message=fault.message.replace("the key", "the option"))
 
 
 def _job(document: JobDocument, *, folder: Path) -> Job:
