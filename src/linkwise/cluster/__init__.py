@@ -4,7 +4,12 @@ It says nothing of how work is cut over the GPUs (`layout`) or how long a transf
 Read first: `cluster.Cluster`, then `reading` (a `cluster/1` document or `dgx-h100:32` to that value).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, Routing, RoutingKind
+
+if TYPE_CHECKING:
+    from linkwise.cluster.reading import cluster_from_shorthand, load_cluster, read_cluster
 
 __all__ = [
     "Cluster",
@@ -18,7 +23,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Return what reads documents, loaded when first used: it brings pydantic with it."""
     if name in ("cluster_from_shorthand", "load_cluster", "read_cluster"):
         from linkwise.cluster import reading

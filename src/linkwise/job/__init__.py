@@ -4,12 +4,17 @@ It holds no estimate and no hardware; which layouts a framework allows stands he
 Read first: `job.Job`, then `reading` (a `job/1` document or options to that value).
 """
 
+from typing import TYPE_CHECKING, Any
+
 from linkwise.job.job import Job, Precision
+
+if TYPE_CHECKING:
+    from linkwise.job.reading import job_from_options, load_job, read_job
 
 __all__ = ["Job", "Precision", "job_from_options", "load_job", "read_job"]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """Return what reads documents, loaded when first used: it brings pydantic with it."""
     if name in ("job_from_options", "load_job", "read_job"):
         from linkwise.job import reading
