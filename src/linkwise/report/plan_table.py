@@ -1,0 +1,249 @@
+"""A plan on a terminal: the best layouts, where their steps and memory go, why the others lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from linkwise.report.tables import Column, split_table, wrapped
+from linkwise.report.wording import counted, duration, gigabytes, percent, three_digits
+from linkwise.units import format_quantity
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from linkwise.report.results import ClusterResult, JobResult, LayoutResult, PlanResult
+
+__all__ = ["job_and_cluster_lines", "layout_words", "print_layout", "print_plan"]
+
+_REASONS_PRINTED = 8
+
+
+def print_plan(result: PlanResult, console: Console) -> None:
+    """Print a plan.
+
+    Parameters
+    ----------
+    result
+        The plan as it is published.
+    console
+        Where to.
+    """
+    width = console.width
+    for line in job_and_cluster_lines(result.job, result.cluster):
+        _print(console, wrapped(line, width=width))
+    _print(console)
+    if result.layouts:
+        print_layouts(result.layouts, console)
+    elif result.closest is not None:
+        _print_closest(result.closest, console)
+    _print(console)
+    for line in _below(result, width):
+        _print(console, line)
+
+
+def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
+    """Print layouts in tables: degrees, times and memory; below them the parts of the step.
+
+    Parameters
+    ----------
+    layouts
+        Best first; one alone is printed with the parts of its memory.
+    console
+        Where to.
+    """
+    key = Column(heading="#", cells=tuple(str(place + 1) for place in range(len(layouts))))
+    for number, table in enumerate(split_table(list(_columns(layouts)), key=key, width=console.width)):
+        if number:
+            _print(console)
+        console.print(table, crop=False)
+    shared = _shared_habits(layouts)
+    if shared:
+        words = shared if len(layouts) == 1 else f"all: {shared}"
+        _print(console, wrapped(words, width=console.width), style="dim")
+    _print(console)
+    if len(layouts) == 1:
+        print_layout(layouts[0], console)
+        return
+    parts, absent = _parts_columns(layouts)
+    _print(console, "Parts of the step [%]" + (f"; 0 everywhere: {', '.join(absent)}" if absent else ""))
+    for table in split_table(parts, key=key, width=console.width):
+        console.print(table, crop=False)
+
+
+def print_layout(layout: LayoutResult, console: Console) -> None:
+    """Print where the time and the memory of one layout go.
+
+    Parameters
+    ----------
+    layout
+        The layout.
+    console
+        Where to.
+    """
+    time, memory = layout.step_time_s, layout.memory_bytes
+    _print(console, f"Parts of the step, {format_quantity(time, 's')}")
+    for name, part_s in layout.parts.items():
+        _print(console, f"  {name:<12} {format_quantity(part_s, 's'):>9}  {percent(part_s / time):>5} %")
+    words = f"Memory of the fullest GPU (stage {layout.stage}), {format_quantity(memory, 'bytes')}"
+    _print(console, f"\n{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}")
+    for name, part_bytes in layout.memory_parts.items():
+        size = format_quantity(part_bytes, "bytes")
+        _print(console, f"  {name:<12} {size:>9}  {percent(part_bytes / memory):>5} %")
+
+
+def job_and_cluster_lines(job: JobResult, cluster: ClusterResult) -> tuple[str, str]:
+    """Return what was planned, in two lines.
+
+    Parameters
+    ----------
+    job, cluster
+        The job and the cluster as they are published.
+    """
+    tokens = "" if job.tokens is None else f", {format_quantity(job.tokens, 'tokens')}s"
+    batch = counted(job.global_batch, "sequence")
+    what = f"{job.model}, {job.precision}, {batch} of {job.sequence_length:,} tokens per step{tokens}, {job.framework}"
+    nodes = counted(
+        cluster.nodes,
+        cluster.system or "node",
+        f"{cluster.system or 'node'}s" if not cluster.system else cluster.system,
+    )
+    where = f"{cluster.name}: {counted(cluster.gpus, cluster.gpu, cluster.gpu)} in {nodes}, {cluster.fabric}"
+    if cluster.link is not None:
+        where += f" {cluster.link}, {format_quantity(8 * cluster.node_bytes_per_s, 'bits_per_s')} per node"
+    return what, where
+
+
+def layout_words(layout: LayoutResult) -> str:
+    """Return a layout in words, for a heading.
+
+    Parameters
+    ----------
+    layout
+        The layout.
+    """
+    words = [
+        f"{name.replace('_', ' ')} {getattr(layout, name)}"
+        for name in ("tensor", "context", "pipeline", "virtual_pipeline", "expert", "data")
+        if getattr(layout, name) > 1
+    ]
+    words += [
+        f"micro-batch {layout.micro_batch}",
+        f"ZeRO {layout.zero_stage}",
+        f"recompute {layout.recompute}",
+    ]
+    return ", ".join(words)
+
+
+def _columns(layouts: Sequence[LayoutResult]) -> Iterator[Column]:
+    def column(
+        heading: str, cell: Callable[[LayoutResult], object], group: str, *, left: bool = False
+    ) -> Column:
+        cells = tuple(str(cell(each)) for each in layouts)
+        return Column(heading=heading, cells=cells, justify="left" if left else "right", group=group)
+
+    interleaved = any(each.virtual_pipeline > 1 for each in layouts)
+    yield column("TP", lambda each: each.tensor, "degrees")
+    yield column("CP", lambda each: each.context, "degrees")
+    yield column("PPxv" if interleaved else "PP", _stages, "degrees", left=True)
+    yield column("EP", lambda each: each.expert, "degrees")
+    yield column("DP", lambda each: each.data, "degrees")
+    yield column("micro-\nbatch", lambda each: each.micro_batch, "degrees")
+    yield column("ZeRO", _zero, "degrees")
+    yield column("recompute", lambda each: each.recompute, "degrees", left=True)
+    for heading, words in _differing_habits(layouts):
+        yield Column(heading=heading, cells=words, justify="left", group="degrees")
+    yield column("step time\n[s]", lambda each: three_digits(each.step_time_s), "time")
+    yield column("80 % interval\n[s]", _interval, "time")
+    yield column("tokens/s\nper GPU", lambda each: three_digits(each.tokens_per_s_per_gpu), "time")
+    yield column("MFU\n[%]", lambda each: percent(each.mfu_fraction), "time")
+    if any(each.training_time_s is not None for each in layouts):
+        yield column("training", lambda each: duration(each.training_time_s or 0.0), "time")
+    yield column("memory\n[GB]", lambda each: gigabytes(each.memory_bytes), "memory")
+    yield column("of\n[GB]", lambda each: gigabytes(each.memory_available_bytes), "memory")
+
+
+def _stages(layout: LayoutResult) -> str:
+    depth = layout.virtual_pipeline
+    return f"{layout.pipeline}x{depth}" if depth > 1 else str(layout.pipeline)
+
+
+def _zero(layout: LayoutResult) -> str:
+    return f"{layout.zero_stage}h" if layout.hybrid_shard else str(layout.zero_stage)
+
+
+def _interval(layout: LayoutResult) -> str:
+    return f"{three_digits(layout.step_time_low_s)} to {three_digits(layout.step_time_high_s)}"
+
+
+def _habits(layouts: Sequence[LayoutResult]) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    """Yield heading, word per layout, and the word where it is shared, of what has no column of its own."""
+    parallel = tuple("yes" if each.sequence_parallel else "no" for each in layouts)
+    if any(each.tensor > 1 for each in layouts):
+        yield "SP", parallel, "sequence parallel" if parallel[0] == "yes" else "no sequence parallel"
+    if any(each.pipeline > 1 for each in layouts):
+        schedules = tuple(each.schedule if each.pipeline > 1 else "-" for each in layouts)
+        yield "schedule", schedules, f"schedule {schedules[0]}"
+        orders = tuple(each.rank_order for each in layouts)
+        nearest = tuple("pipeline" if each.endswith("pipeline-data") else "data" for each in orders)
+        yield "nearer\nranks", nearest, f"rank order {orders[0]}"
+
+
+def _differing_habits(layouts: Sequence[LayoutResult]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for heading, words, _ in _habits(layouts):
+        if len(set(words)) > 1:
+            yield heading, words
+
+
+def _shared_habits(layouts: Sequence[LayoutResult]) -> str:
+    return ", ".join(shared for _, words, shared in _habits(layouts) if len(set(words)) == 1)
+
+
+def _parts_columns(layouts: Sequence[LayoutResult]) -> tuple[list[Column], list[str]]:
+    """Return the parts as columns, and the names of those that are nothing in every layout."""
+    columns: list[Column] = []
+    absent: list[str] = []
+    for name in layouts[0].parts:
+        shares = [each.parts[name] / each.step_time_s for each in layouts]
+        if any(shares):
+            columns.append(Column(heading=name, cells=tuple(map(percent, shares)), group=name))
+        else:
+            absent.append(name)
+    return columns, absent
+
+
+def _print_closest(layout: LayoutResult, console: Console) -> None:
+    short = format_quantity(layout.short_bytes, "bytes")
+    _print(
+        console,
+        wrapped(
+            f"No layout fits. The closest lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}.",
+            width=console.width,
+        ),
+        style="bold red",
+    )
+    words = f"It needs {format_quantity(layout.memory_bytes, 'bytes')}"
+    _print(console, f"{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}:")
+    for name, part_bytes in sorted(layout.memory_parts.items(), key=lambda part: -part[1]):
+        share = percent(part_bytes / layout.memory_bytes)
+        _print(console, f"  {name:<12} {format_quantity(part_bytes, 'bytes'):>9}  {share:>5} %")
+
+
+def _below(result: PlanResult, width: int) -> Iterator[str]:
+    reasons = sorted(result.infeasible.items(), key=lambda item: -item[1])
+    yield f"Looked at {counted(result.evaluated, 'layout')}." + (" Why others fell:" if reasons else "")
+    digits = max((len(f"{count:,}") for _, count in reasons), default=0)
+    for reason, count in reasons[:_REASONS_PRINTED]:
+        yield wrapped(reason, width=width, indent=" " * (digits + 4), first=f"  {count:>{digits},}  ")
+    rest = reasons[_REASONS_PRINTED:]
+    if rest:
+        layouts = counted(sum(count for _, count in rest), "layout")
+        yield f"  {counted(len(rest), 'further reason')}, {layouts} (--format json lists all)"
+    if result.assumptions:
+        yield "Taken for granted:"
+    for assumption in result.assumptions:
+        yield wrapped(assumption, width=width, indent="    ", first="  - ")
+
+
+def _print(console: Console, text: str = "", *, style: str | None = None) -> None:
+    console.print(text, style=style, soft_wrap=True)

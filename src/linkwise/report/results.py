@@ -1,0 +1,252 @@
+"""The published results `linkwise.plan/1` and `linkwise.explain/1`: what programs read, and pages show.
+
+The names are a contract: one may be added, none renamed or dropped without a new version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
+    from linkwise.estimate import Estimate
+    from linkwise.estimate.trace import Sensitivity, TracedTerm
+    from linkwise.job import Job
+    from linkwise.search import Plan
+
+__all__ = [
+    "ClusterResult",
+    "ExplainResult",
+    "InputResult",
+    "JobResult",
+    "LayoutResult",
+    "PlanResult",
+    "SensitivityResult",
+    "TermResult",
+    "explain_result",
+    "layout_result",
+    "plan_result",
+    "published_json",
+]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class JobResult(_Result):
+    """What was to be run."""
+
+    model: str
+    sequence_length: int = Field(description="Tokens of one sequence.")
+    global_batch: int = Field(description="Sequences per optimizer step.")
+    precision: str
+    framework: str
+    tokens: float | None = Field(default=None, description="Length of the whole training, where stated.")
+
+
+class ClusterResult(_Result):
+    """What there was to run it on."""
+
+    name: str
+    system: str | None = None
+    gpu: str
+    gpus: int
+    nodes: int = Field(description="Operating systems with a GPU in use.")
+    nvlink_domain_gpus: int
+    fabric: str
+    link: str | None = None
+    node_bytes_per_s: float = Field(description="All NICs of a node, one direction.")
+
+
+class LayoutResult(_Result):
+    """One layout, what it takes and where the time and the memory go."""
+
+    tensor: int
+    context: int
+    pipeline: int
+    virtual_pipeline: int = Field(description="Chunks of layers per stage; 1 is no interleaving.")
+    expert: int
+    data: int
+    micro_batch: int = Field(description="Sequences per pass of one replica.")
+    zero_stage: int
+    hybrid_shard: bool
+    recompute: Literal["none", "selective", "full"]
+    sequence_parallel: bool
+    schedule: str
+    rank_order: str
+    step_time_s: float
+    step_time_low_s: float = Field(description="Lower end of the 80 % interval.")
+    step_time_high_s: float = Field(description="Upper end of the 80 % interval.")
+    tokens_per_s_per_gpu: float
+    mfu_fraction: float = Field(
+        description="Model FLOP per second over the dense peak; causal attention, nothing recomputed."
+    )
+    training_time_s: float | None = Field(
+        default=None, description="Steps of the whole training, where its tokens are stated, back to back."
+    )
+    memory_bytes: float = Field(description="Of the fullest GPU.")
+    memory_available_bytes: float
+    short_bytes: float = Field(description="What the fullest GPU lacks; 0 where the layout fits.")
+    stage: int = Field(description="Pipeline stage of the fullest GPU, from 0.")
+    parts: dict[str, float] = Field(description="Seconds of a step by part; they sum to step_time_s.")
+    memory_parts: dict[str, float] = Field(description="Bytes by part; they sum to memory_bytes.")
+    basis: str = Field(description="Basis of the weakest figure the estimate rests on.")
+
+
+class PlanResult(_Result):
+    """The best layouts of a job on a cluster, and why the others lost."""
+
+    published: Literal["linkwise.plan/1"] = Field(default="linkwise.plan/1", alias="schema")
+    job: JobResult
+    cluster: ClusterResult
+    layouts: list[LayoutResult] = Field(description="Fastest first; empty where nothing fits.")
+    evaluated: int = Field(description="Layouts whose memory was computed.")
+    infeasible: dict[str, int] = Field(description="Reason to number of layouts.")
+    closest: LayoutResult | None = Field(default=None, description="Only where nothing fits.")
+    assumptions: list[str]
+
+
+class InputResult(_Result):
+    """One input of a term."""
+
+    name: str
+    value: float
+    unit: str | None = None
+    basis: str = Field(description="Basis of a figure; or 'term', 'job', 'layout', 'model'.")
+    source: str | None = None
+    layer: str | None = Field(default=None, description="Layer of figures it came from.")
+
+
+class TermResult(_Result):
+    """One term of an estimate."""
+
+    name: str
+    group: str = Field(description="compute, communication, schedule or memory.")
+    value: float
+    unit: str
+    formula: str
+    source: str
+    inputs: list[InputResult]
+
+
+class SensitivityResult(_Result):
+    """What a tenth more of one figure buys."""
+
+    figure: str
+    change: str = Field(description="What was scaled, and by how much.")
+    step_time_s: float
+    saved_s: float
+    saved_fraction: float = Field(description="Of the step time.")
+
+
+class ExplainResult(_Result):
+    """Every term of one estimate."""
+
+    published: Literal["linkwise.explain/1"] = Field(default="linkwise.explain/1", alias="schema")
+    job: JobResult
+    cluster: ClusterResult
+    layout: LayoutResult
+    terms: list[TermResult] = Field(description="In the order they were computed.")
+    sensitivities: list[SensitivityResult]
+    assumptions: list[str]
+
+
+def published_json(result: BaseModel) -> str:
+    """Return a result as the JSON text that is published.
+
+    Parameters
+    ----------
+    result
+        A result of this module.
+    """
+    return result.model_dump_json(indent=2, by_alias=True)
+
+
+def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
+    """Return a plan as it is published.
+
+    Parameters
+    ----------
+    plan
+        What the search found.
+    job, cluster
+        What was planned.
+    """
+    return PlanResult(
+        job=_job_result(job),
+        cluster=_cluster_result(cluster),
+        layouts=[layout_result(estimate, job=job) for estimate in plan.layouts],
+        evaluated=plan.evaluated,
+        infeasible=dict(sorted(plan.infeasible.items(), key=lambda item: -item[1])),
+        closest=None if plan.closest is None else layout_result(plan.closest, job=job),
+        assumptions=list(plan.assumptions),
+    )
+
+
+def layout_result(estimate: Estimate, *, job: Job) -> LayoutResult:
+    """Return one estimate as it is published.
+
+    Parameters
+    ----------
+    estimate
+        The layout with its time and memory.
+    job
+        What was estimated; the length of its training sets `training_time_s`.
+    """
+    layout = estimate.layout
+    return LayoutResult(
+        tensor=layout.tensor,
+        context=layout.context,
+        pipeline=layout.pipeline,
+        virtual_pipeline=layout.virtual_pipeline,
+        expert=layout.expert,
+        data=layout.data or 1,
+        micro_batch=layout.micro_batch,
+        zero_stage=layout.zero_stage,
+        hybrid_shard=layout.hybrid_shard,
+        recompute=layout.recompute.word,
+        sequence_parallel=bool(layout.sequence_parallel),
+        schedule=layout.schedule.word,
+        rank_order=layout.rank_order.word,
+        step_time_s=estimate.step_time_s,
+        step_time_low_s=estimate.step_time_low_s,
+        step_time_high_s=estimate.step_time_high_s,
+        tokens_per_s_per_gpu=estimate.tokens_per_s_per_gpu,
+        mfu_fraction=estimate.mfu_fraction,
+        training_time_s=None if job.steps is None else job.steps * estimate.step_time_s,
+        memory_bytes=estimate.memory_bytes,
+        memory_available_bytes=estimate.memory_available_bytes,
+        short_bytes=estimate.short_bytes,
+        stage=estimate.fullest_stage,
+        parts=dict(estimate.parts),
+        memory_parts=dict(estimate.memory_parts),
+        basis=str(estimate.basis),
+    )
+
+
+def _job_result(job: Job) -> JobResult:
+    return JobResult(
+        model=job.model.name,
+        sequence_length=job.sequence_length,
+        global_batch=job.global_batch,
+        precision=str(job.precision),
+        framework=job.framework,
+        tokens=job.tokens,
+    )
+
+
+def _cluster_result(cluster: Cluster) -> ClusterResult:
+    return ClusterResult(
+        name=cluster.name,
+        system=cluster.system,
+        gpu=cluster.gpu.name,
+        gpus=cluster.gpus,
+        nodes=cluster.nodes_in_use,
+        nvlink_domain_gpus=cluster.nvlink_domain_gpus,
+        fabric=str(cluster.fabric.kind),
+        link=None if cluster.fabric.link is None else cluster.fabric.link.name,
+        node_bytes_per_s=cluster.node_bytes_per_s,
+    )
