@@ -1,0 +1,325 @@
+"""From a job and a cluster to the columns an estimate reads: the same names, by the same rules, as for measured runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from linkwise.cluster import FabricKind
+from linkwise.errors import InputError, UnknownName
+from linkwise.estimate.constants import bind_columns, constant_values
+from linkwise.estimate.inputs import gpu_inputs, model_inputs
+from linkwise.job.framework import FRAMEWORKS
+from linkwise.layout import Schedule
+from linkwise.model import model_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from linkwise.catalog import Gpu
+    from linkwise.cluster import Cluster
+    from linkwise.estimate.term import Floats
+    from linkwise.job import Job
+    from linkwise.job.framework import Framework, Habit
+    from linkwise.layout import Layout
+    from linkwise.model import Model
+
+__all__ = [
+    "LAYOUT_COLUMNS",
+    "NvlinkDomain",
+    "checked_layout",
+    "fixed_columns",
+    "framework_of_job",
+    "job_columns",
+    "layout_columns",
+    "network_columns",
+    "nvlink_domain",
+    "stack_columns",
+]
+
+LAYOUT_COLUMNS = (
+    "tensor",
+    "context",
+    "pipeline",
+    "virtual_pipeline",
+    "expert",
+    "data",
+    "micro_batch",
+    "zero_stage",
+    "hybrid_shard",
+    "recompute",
+    "sequence_parallel",
+    "schedule",
+    "rank_order",
+)
+"""Columns that say how the work is cut; every other input is fixed for a job and a cluster."""
+
+_RDMA = ("infiniband", "roce", "slingshot")
+_PCIE_FLOOR_BYTES_PER_S = 16e9  # generation 3 with 16 lanes, the oldest server that holds a listed GPU
+
+
+def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framework) -> dict[str, Habit]:
+    """Return the columns of a GPU running a model's kernels under a framework: figures, and names of constants.
+
+    Parameters
+    ----------
+    model, gpu
+        What runs on what.
+    precision
+        Number format of the matrix products.
+    framework
+        Whose habits apply.
+
+    Notes
+    -----
+    Stacks without fused attention reduce bf16 gradients in 32 bits (Megatron-LM `--accumulate-allreduce-grads-in-fp32`,
+    which bf16 implied; BLOOM, Megatron-DeepSpeed). Only Megatron keeps 8-bit copies of inputs for backward (Transformer
+    Engine).
+    """
+    habits = dict(framework.columns())
+    figures = gpu_inputs(gpu, precision=precision, framework=framework)
+    if precision == "bf16" and not framework.fuses_attention:
+        habits["gradient_element_bytes"] = 4.0
+        if framework.name == "megatron-deepspeed":
+            habits["gradient_store_bytes"] = 6.0
+    eager_unaligned = not figures["fused_attention"] and model.head_dim % 8
+    eight_bit_inputs = precision in ("fp8", "nvfp4") and framework.name == "megatron"
+    return {
+        **habits,
+        **figures,
+        "unaligned_head_factor": 8.0 if eager_unaligned else 1.0,
+        "saved_input_bytes": 1.0 if eight_bit_inputs else 2.0,
+        "offloaded_activation_fraction": 0.0,
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvlinkDomain:
+    """GPUs that reach each other without the fabric.
+
+    Attributes
+    ----------
+    gpus
+        How many of them a group can count on.
+    bytes_per_s
+        Rate between them, one direction, per GPU [bytes/s].
+    is_pcie
+        Whether it is the PCIe of a node rather than NVLink.
+    assumption
+        What was taken for granted, in a sentence, or ``None``.
+    """
+
+    gpus: int
+    bytes_per_s: float
+    is_pcie: bool = False
+    assumption: str | None = None
+
+
+def nvlink_domain(cluster: Cluster) -> NvlinkDomain:
+    """Return the domain that groups of a cluster are placed in.
+
+    Notes
+    -----
+    A node whose NVLink joins none of its GPUs, or pairs, is one domain at the rate of its PCIe, the slowest hop of a ring
+    through it. A domain that the GPUs do not fill evenly is used up to the largest size that does, as people do
+    with racks of 72 (64 of each).
+    """
+    gpu = cluster.gpu
+    pcie = gpu.pcie_bytes_per_s or _PCIE_FLOOR_BYTES_PER_S
+    joined, node = cluster.nvlink_domain_gpus, min(cluster.gpus_per_node, cluster.gpus)
+    if (joined < node and joined <= 2) or gpu.nvlink_bytes_per_s is None:
+        said = (
+            f"the {node} GPUs of a node reach each other over PCIe; NVLink bridges of pairs are not counted"
+        )
+        return NvlinkDomain(gpus=node, bytes_per_s=pcie, is_pcie=True, assumption=said if node > 1 else None)
+    used = max(size for size in range(1, joined + 1) if cluster.gpus % size == 0)
+    said = f"{used} GPUs of each NVLink domain of {joined} are used, so that domains divide the {cluster.gpus} GPUs"
+    return NvlinkDomain(
+        gpus=used, bytes_per_s=gpu.nvlink_bytes_per_s, assumption=None if used == joined else said
+    )
+
+
+def network_columns(cluster: Cluster) -> dict[str, Habit]:
+    """Return the columns of the fabric: one GPU's share of the NICs, what of it is reached, and the latency.
+
+    Notes
+    -----
+    The share is divided by the oversubscription of every fabric but a rail-optimised one, whose rings stay on the leaf of
+    their rail. RDMA and plain TCP reach a fitted fraction; other transports (EFA, TCPX) the link's own, measured or assumed
+    in the catalogue. Without a fabric nothing crosses it; the columns then hold the domain's rate, which no group reads.
+    """
+    domain = nvlink_domain(cluster)
+    link = cluster.fabric.link
+    if link is None or not cluster.node_bytes_per_s:
+        return {
+            "nic_bytes_per_s": domain.bytes_per_s,
+            "network_fraction": 1.0,
+            "hop_network_fraction": 1.0,
+            "network_latency_s": 0.0,
+        }
+    share = cluster.gpu_network_bytes_per_s
+    if cluster.fabric.kind is not FabricKind.RAIL_OPTIMIZED:
+        share /= max(cluster.fabric.oversubscription, 1.0)
+    fraction: Habit = link.achieved_fraction
+    hop: Habit = fraction
+    if link.protocol in _RDMA:
+        fraction = hop = "network_fraction_rdma"
+    elif link.protocol == "tcp":
+        hop = "network_fraction_tcp_single"
+        fraction = "network_fraction_tcp_many" if domain.gpus > 1 else hop
+    return {
+        "nic_bytes_per_s": share,
+        "network_fraction": fraction,
+        "hop_network_fraction": hop,
+        "network_latency_s": link.hop_s,
+    }
+
+
+def framework_of_job(job: Job) -> Framework:
+    """Return the framework a job names.
+
+    Raises
+    ------
+    UnknownName
+        When there is none of that name.
+    """
+    try:
+        return FRAMEWORKS[job.framework]
+    except KeyError:
+        raise UnknownName.among(FRAMEWORKS, kind="framework", given=job.framework) from None
+
+
+def job_columns(job: Job, cluster: Cluster) -> dict[str, Habit]:
+    """Return every column of an estimate that the layout does not set: a number, or the name of a fitted constant.
+
+    Parameters
+    ----------
+    job, cluster
+        What is run on what.
+
+    Raises
+    ------
+    InputError
+        When the GPU has no rate for the precision.
+    """
+    _check_precision(job, cluster.gpu)
+    domain = nvlink_domain(cluster)
+    model = {name: float(values[0]) for name, values in model_inputs(model_columns([job.model])).items()}
+    stack = stack_columns(
+        model=job.model, gpu=cluster.gpu, precision=str(job.precision), framework=framework_of_job(job)
+    )
+    return {
+        **model,
+        **stack,
+        **network_columns(cluster),
+        "nvlink_bytes_per_s": domain.bytes_per_s,
+        "domain_gpus": float(domain.gpus),
+        "gpus": float(cluster.gpus),
+        "sequence_length": float(job.sequence_length),
+        "global_batch": float(job.global_batch),
+    }
+
+
+def fixed_columns(
+    job: Job, cluster: Cluster, *, constants: Mapping[str, float] | None = None
+) -> dict[str, Floats]:
+    """Return `job_columns` as arrays of length one, constants resolved.
+
+    Parameters
+    ----------
+    job, cluster
+        What is run on what.
+    constants
+        Value by name of the constants; the shipped fit unless given.
+
+    Raises
+    ------
+    InputError
+        When the GPU has no rate for the precision.
+    """
+    bound = bind_columns([job_columns(job, cluster)])
+    return bound.resolve(constant_values() if constants is None else constants)
+
+
+def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:
+    """Return the columns of layouts whose blanks are filled, (layouts,) each.
+
+    Parameters
+    ----------
+    layouts
+        As `checked_layout` gives them.
+    """
+    return {
+        name: np.array([float(getattr(layout, name)) for layout in layouts], dtype=np.float64)
+        for name in LAYOUT_COLUMNS
+    }
+
+
+def checked_layout(job: Job, cluster: Cluster, layout: Layout) -> Layout:
+    """Return a layout with its blanks filled: the data degree, and the framework's habit of sequence parallelism.
+
+    Parameters
+    ----------
+    job, cluster
+        What is run on what.
+    layout
+        As the job gives it.
+
+    Raises
+    ------
+    InputError
+        When it cannot run at all: with everything that does not divide.
+    """
+    placed = layout.on(cluster.gpus)
+    faults = list(_misfits(job, placed))
+    if faults:
+        raise InputError("the layout cannot run: " + "; ".join(faults))
+    framework = framework_of_job(job)
+    parallel = layout.sequence_parallel
+    if parallel is None:
+        parallel = layout.tensor > 1 and framework.sequence_parallel
+    schedule = placed.schedule
+    if framework.schedule == "gpipe" and schedule is Schedule.ONE_F_1F1B:
+        schedule = Schedule.GPIPE
+    return replace(placed, sequence_parallel=parallel, schedule=schedule)
+
+
+def _misfits(job: Job, layout: Layout) -> list[str]:
+    model, data = job.model, layout.data or 1
+    faults = []
+    if model.heads % layout.tensor:
+        faults.append(f"tensor {layout.tensor} does not divide the {model.heads} heads of {model.name}")
+    if layout.context > 1 and job.sequence_length % (2 * layout.context):
+        faults.append(
+            f"2 x context {layout.context} does not divide the sequence of {job.sequence_length} tokens"
+        )
+    if layout.pipeline > model.layers + 2:
+        faults.append(
+            f"pipeline {layout.pipeline} is more stages than {model.name} has layers ({model.layers})"
+        )
+    if job.global_batch % (data * layout.micro_batch):
+        faults.append(
+            f"data {data} x micro_batch {layout.micro_batch} = {data * layout.micro_batch} does not divide the global "
+            f"batch of {job.global_batch} sequences"
+        )
+    if layout.expert > 1 and (not model.experts or model.experts % layout.expert):
+        faults.append(f"expert {layout.expert} does not divide the {model.experts} experts of {model.name}")
+    elif (data * layout.context * layout.tensor) % layout.expert:
+        faults.append(
+            f"expert {layout.expert} does not divide data x context x tensor = {data * layout.context * layout.tensor}"
+        )
+    return faults
+
+
+def _check_precision(job: Job, gpu: Gpu) -> None:
+    rates = gpu.flop_per_s
+    if not (rates.get("bf16") or rates.get("fp16")):
+        raise InputError(f"the 16-bit rate of {gpu.name} is not known, so no step on it can be estimated")
+    if str(job.precision) not in rates:
+        have = ", ".join(name for name in ("bf16", "fp16", "fp8", "nvfp4", "tf32") if name in rates)
+        raise InputError(
+            f"{gpu.name} has no {job.precision} (or its rate is not known); choose one of: {have}"
+        )
