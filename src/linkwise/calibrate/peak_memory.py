@@ -59,8 +59,8 @@ def peak_errors(predicted: PredictedRuns) -> tuple[np.ndarray, np.ndarray]:
 
     Notes
     -----
-    A peak that the source calls allocated is compared with what the allocator hands out; one that it calls reserved,
-    or does not describe, with what the allocator holds.
+    A peak that the source calls allocated is compared with what the allocator hands out; one that it calls
+    reserved, or does not describe, with what the allocator holds.
     """
     rows = np.array([i for i, run in enumerate(predicted.runs) if _has_peak(run)], dtype=np.intp)
     measured = np.array([predicted.runs[row].peak_memory_bytes for row in rows], dtype=np.float64)

@@ -168,9 +168,9 @@ def filled_cells(run: MeasuredRun) -> tuple[str, ...]:
 
     Notes
     -----
-    A blank that can have one value only is not counted: interleaving without a pipeline or in a framework that has
-    none, ZeRO with one data-parallel rank, sequence parallelism with one tensor-parallel rank, the network of a run
-    inside one NVLink domain.
+    A blank that can have one value only is not counted: interleaving without a pipeline or in a framework
+    that has none, ZeRO with one data-parallel rank, sequence parallelism with one tensor-parallel rank, the
+    network of a run inside one NVLink domain.
     """
     layout = run.layout
     choices = {

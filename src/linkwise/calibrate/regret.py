@@ -18,7 +18,7 @@ __all__ = ["LayoutTimes", "RegretGroup", "RegretScore", "regret_groups", "regret
 
 LEAST_LAYOUTS = 3
 AS_GOOD_AS_BEST = 0.03
-"""Layouts that measured within this share of the best count as best: repeats of one layout differ by as much."""
+"""Layouts measured within this share of the best count as best: repeats of one layout differ by as much."""
 _TIE = 1e-9
 _RECOMPUTE_WORDS = {code: word for word, code in RECOMPUTE_CODES.items()}
 
@@ -131,8 +131,8 @@ def regret_of(layouts: Sequence[LayoutTimes]) -> tuple[float, str]:
 
     Notes
     -----
-    A layout that is said not to fit cannot be chosen; if none fits, the group counts as its worst layout. Layouts
-    whose predicted times are equal are averaged. A layout within 3 % of the best measured has no regret.
+    A layout that is said not to fit cannot be chosen; if none fits, the group counts as its worst layout.
+    Layouts whose predicted times are equal are averaged. A layout measured within 3 % of the best has none.
     """
     best = min(layouts, key=lambda layout: layout.measured_s)
     fitting = [layout for layout in layouts if layout.fits]

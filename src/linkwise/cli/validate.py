@@ -1,0 +1,141 @@
+"""`linkwise validate`: score the model against measurements."""
+
+from __future__ import annotations
+
+import csv
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwise.errors import ExitCode, InputError, UnknownName
+
+if TYPE_CHECKING:
+    from linkwise.report.validation import ValidationResult
+
+__all__ = ["validate"]
+
+
+class _Kinds(click.Group):
+    """A group whose unknown names get the nearest one."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the kind that is called."""
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            raise UnknownName.among(self.commands, kind="kind of measurements", given=args[0])
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Kinds)
+def validate() -> None:
+    """Score the model against measurements of one kind."""
+
+
+@validate.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--use", metavar="WORD,...", help="Score only rows with one of these words in the column use.")
+@click.option(
+    "--rows", "rows_path", type=click.Path(path_type=Path), help="Write every scored row there, as CSV."
+)
+@click.option(
+    "--require",
+    metavar="FIGURE=LIMIT,...",
+    help="Exit with 1 unless every figure is at most its limit: median, mape, p90, bias, width, regret, "
+    "regret_p95, memory, infeasible, skipped; coverage at least.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
+)
+def training(file: Path, use: str | None, rows_path: Path | None, require: str | None, form: str) -> int:
+    """Score the model on the measured training runs of FILE, a CSV.
+
+    Columns are those of docs/accuracy.md; a column config (path of a config.json, from the place of FILE) may
+    stand in place of the model's shape. Rows whose task is not pretrain are not scored; blank cells of a
+    layout are filled by one rule and marked.
+
+    Exit codes: 0 done, 1 a limit of --require does not hold, 2 wrong input, 4 no row could be scored.
+    """
+    from linkwise.calibrate.requirement import judge, parse_requirements
+    from linkwise.calibrate.validate import validate_training
+    from linkwise.report.scored_rows import scored_rows_csv
+    from linkwise.report.validation import RequirementResult, validation_result
+
+    required = () if require is None else parse_requirements(require)
+    words = _words(use)
+    if rows_path is not None:
+        _check_target(rows_path, file)
+    score = validate_training(file, use=words)
+    judged = judge(required, score)
+    result = validation_result(
+        score,
+        requirements=[
+            RequirementResult(
+                name=each.name,
+                limit_fraction=each.limit_fraction,
+                value_fraction=each.value_fraction,
+                met=each.met,
+            )
+            for each in judged
+        ],
+    )
+    if rows_path is not None:
+        _write_whole(rows_path, scored_rows_csv(score.predicted))
+    _print_result(result, form)
+    if not result.scored:
+        click.echo(f"linkwise: {file}: no row could be scored", err=True)
+        return ExitCode.NOT_MEASURED
+    return ExitCode.DONE if all(each.met for each in judged) else ExitCode.AGAINST
+
+
+def _words(use: str | None) -> tuple[str, ...]:
+    if use is None:
+        return ()
+    words = tuple(word.strip() for word in use.split(",") if word.strip())
+    if not words:
+        raise InputError("--use is empty; write it as --use bench,core, or leave it out")
+    return words
+
+
+def _check_target(target: Path, source: Path) -> None:
+    if target.is_dir():
+        raise InputError(f"--rows {target} is a directory; give the name of a file")
+    if not target.parent.is_dir():
+        raise InputError(f"--rows {target}: there is no directory {target.parent}")
+    if target.exists() and source.exists() and target.samefile(source):
+        raise InputError(f"--rows {target} is the file that is scored; give another name")
+
+
+def _write_whole(target: Path, text: str) -> None:
+    """Write a file so that at no time there is half of it."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _print_result(result: ValidationResult, form: str) -> None:
+    if form == "json":
+        from linkwise.report.results import published_json
+
+        click.echo(published_json(result))
+    elif form == "csv":
+        from linkwise.report.validation import validation_csv_rows
+
+        csv.writer(sys.stdout, lineterminator="\n").writerows(validation_csv_rows(result))
+    else:
+        from linkwise.report.tables import console_for
+        from linkwise.report.validation_table import print_validation
+
+        print_validation(result, console_for())
