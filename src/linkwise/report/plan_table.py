@@ -100,14 +100,11 @@ def job_and_cluster_lines(job: JobResult, cluster: ClusterResult) -> tuple[str, 
     job, cluster
         The job and the cluster as they are published.
     """
-    tokens = "" if job.tokens is None else f", {format_quantity(job.tokens, 'tokens')}s"
-    batch = counted(job.global_batch, "sequence")
-    what = f"{job.model}, {job.precision}, {batch} of {job.sequence_length:,} tokens per step{tokens}, {job.framework}"
-    nodes = counted(
-        cluster.nodes,
-        cluster.system or "node",
-        f"{cluster.system or 'node'}s" if not cluster.system else cluster.system,
-    )
+    batch = f"{counted(job.global_batch, 'sequence')} of {job.sequence_length:,} tokens per step"
+    tokens = "" if job.tokens is None else f", {format_quantity(job.tokens, 'tokens')}s in all"
+    what = f"{job.model}, {job.precision}, {batch}{tokens}, {job.framework}"
+    unit = cluster.system
+    nodes = counted(cluster.nodes, "node") if unit is None else counted(cluster.nodes, unit, unit)
     where = f"{cluster.name}: {counted(cluster.gpus, cluster.gpu, cluster.gpu)} in {nodes}, {cluster.fabric}"
     if cluster.link is not None:
         where += f" {cluster.link}, {format_quantity(8 * cluster.node_bytes_per_s, 'bits_per_s')} per node"
@@ -214,14 +211,10 @@ def _parts_columns(layouts: Sequence[LayoutResult]) -> tuple[list[Column], list[
 
 def _print_closest(layout: LayoutResult, console: Console) -> None:
     short = format_quantity(layout.short_bytes, "bytes")
-    _print(
-        console,
-        wrapped(
-            f"No layout fits. The closest lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}.",
-            width=console.width,
-        ),
-        style="bold red",
+    words = (
+        f"No layout fits. The closest lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}."
     )
+    _print(console, wrapped(words, width=console.width), style="bold red")
     words = f"It needs {format_quantity(layout.memory_bytes, 'bytes')}"
     _print(console, f"{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}:")
     for name, part_bytes in sorted(layout.memory_parts.items(), key=lambda part: -part[1]):

@@ -12,7 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.estimate import Estimate
-    from linkwise.estimate.trace import Sensitivity, TracedTerm
     from linkwise.job import Job
     from linkwise.search import Plan
 
@@ -25,7 +24,6 @@ __all__ = [
     "PlanResult",
     "SensitivityResult",
     "TermResult",
-    "explain_result",
     "layout_result",
     "plan_result",
     "published_json",

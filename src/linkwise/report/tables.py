@@ -1,4 +1,4 @@
-"""Tables that never cut a number: columns that do not fit beside one another go into a further table below."""
+"""Tables that never cut a number: columns that do not fit beside one another go into a further table."""
 
 from __future__ import annotations
 

@@ -57,8 +57,8 @@ def _head(result: ValidationResult) -> Iterator[str]:
     if result.scored:
         yield ""
         yield (
-            "Error of the step time, predicted over measured minus one [%]; share of rows inside the interval "
-            "and its median width over the prediction [%]."
+            "Error of the step time, predicted over measured minus one [%]; share of rows inside the "
+            "interval and its median width over the prediction [%]."
         )
 
 
