@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from linkwise.calibrate.measured import MeasuredRun
+from linkwise.estimate.interval import interval_key
 
 __all__ = ["interval_class", "model_kind"]
 
@@ -14,9 +15,6 @@ def model_kind(run: MeasuredRun) -> str:
 
 def interval_class(run: MeasuredRun) -> str:
     """Return ``family/kind/interconnect``, the key of `linkwise.estimate.interval.interval_factors`."""
-    return f"{run.framework.family}/{model_kind(run)}/{run.interconnect_class}"
-
-
-def interval_factors(key: str) -> tuple[float, float]:
-    """Return a stand-in for `linkwise.estimate.interval.interval_factors`."""
-    return (0.85, 1.18) if key else (0.8, 1.25)
+    return interval_key(
+        family=run.framework.family, mixture=run.model.experts > 0, network=run.interconnect_class
+    )

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from linkwise.calibrate.interval_class import interval_class, interval_factors
+from linkwise.calibrate.interval_class import interval_class
 from linkwise.calibrate.measured import MeasuredLayout, MeasuredRun
 from linkwise.calibrate.run_table import candidates_of, choose
 from linkwise.estimate.columns import Floats, Integers
 from linkwise.estimate.constants import constant_values
+from linkwise.estimate.interval import interval_factors
 from linkwise.estimate.terms import STEP_PARTS
 
 __all__ = ["Intervals", "PredictedRuns", "filled_cells", "predict_runs"]
