@@ -25,6 +25,7 @@ __all__ = ["plan"]
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def plan(
+    *,
     job: str | None,
     cluster: str | None,
     cluster_option: str | None,

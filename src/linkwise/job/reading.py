@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import BinaryIO
 
-__all__ = ["job_from_options", "load_job", "parse_job", "read_job"]
+__all__ = ["job_from_options", "layout_from_options", "load_job", "parse_job", "read_job"]
 
 
 def load_job(text: str, *, stdin: BinaryIO | None = None) -> Job:
@@ -98,6 +99,30 @@ def job_from_options(options: Mapping[str, object]) -> Job:
     except ValidationError as error:
         faults = faults_of_values(error, JobDocument, given)
     raise DocumentError(_as_option(fault) for fault in faults)
+
+
+def layout_from_options(options: Mapping[str, object]) -> Layout:
+    """Return the layout that the option ``--layout`` of a command describes.
+
+    Parameters
+    ----------
+    options
+        Keys below `layout` of a `job/1` document with their values.
+
+    Raises
+    ------
+    DocumentError
+        With all faults; their keys are spelled as options: ``--layout tensor``.
+    """
+    from pydantic import ValidationError
+
+    from linkwise.documents.reading import faults_of_values
+
+    try:
+        return _layout(LayoutDocument.model_validate(dict(options)))
+    except ValidationError as error:
+        faults = faults_of_values(error, LayoutDocument, options)
+    raise DocumentError(_as_option(replace(fault, key=f"layout.{fault.key}")) for fault in faults)
 
 
 _Choice = TypeVar("_Choice", Recompute, Schedule, RankOrder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkwise.report.tables import Column, split_table, wrapped
+from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import counted, duration, gigabytes, percent, three_digits
 from linkwise.units import format_quantity
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from linkwise.report.results import ClusterResult, JobResult, LayoutResult, PlanResult
 
-__all__ = ["job_and_cluster_lines", "layout_words", "print_layout", "print_plan"]
+__all__ = ["job_and_cluster_lines", "layout_words", "print_layout", "print_layouts", "print_plan"]
 
 _REASONS_PRINTED = 8
 
@@ -31,15 +31,15 @@ def print_plan(result: PlanResult, console: Console) -> None:
     """
     width = console.width
     for line in job_and_cluster_lines(result.job, result.cluster):
-        _print(console, wrapped(line, width=width))
-    _print(console)
+        print_line(console, wrapped(line, width=width))
+    print_line(console)
     if result.layouts:
         print_layouts(result.layouts, console)
     elif result.closest is not None:
         _print_closest(result.closest, console)
-    _print(console)
+    print_line(console)
     for line in _below(result, width):
-        _print(console, line)
+        print_line(console, line)
 
 
 def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
@@ -55,18 +55,18 @@ def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
     key = Column(heading="#", cells=tuple(str(place + 1) for place in range(len(layouts))))
     for number, table in enumerate(split_table(list(_columns(layouts)), key=key, width=console.width)):
         if number:
-            _print(console)
+            print_line(console)
         console.print(table, crop=False)
     shared = _shared_habits(layouts)
     if shared:
         words = shared if len(layouts) == 1 else f"all: {shared}"
-        _print(console, wrapped(words, width=console.width), style="dim")
-    _print(console)
+        print_line(console, wrapped(words, width=console.width), style="dim")
+    print_line(console)
     if len(layouts) == 1:
         print_layout(layouts[0], console)
         return
     parts, absent = _parts_columns(layouts)
-    _print(console, "Parts of the step [%]" + (f"; 0 everywhere: {', '.join(absent)}" if absent else ""))
+    print_line(console, "Parts of the step [%]" + (f"; 0 everywhere: {', '.join(absent)}" if absent else ""))
     for table in split_table(parts, key=key, width=console.width):
         console.print(table, crop=False)
 
@@ -82,14 +82,14 @@ def print_layout(layout: LayoutResult, console: Console) -> None:
         Where to.
     """
     time, memory = layout.step_time_s, layout.memory_bytes
-    _print(console, f"Parts of the step, {format_quantity(time, 's')}")
+    print_line(console, f"Parts of the step, {format_quantity(time, 's')}")
     for name, part_s in layout.parts.items():
-        _print(console, f"  {name:<12} {format_quantity(part_s, 's'):>9}  {percent(part_s / time):>5} %")
+        print_line(console, f"  {name:<12} {format_quantity(part_s, 's'):>9}  {percent(part_s / time):>5} %")
     words = f"Memory of the fullest GPU (stage {layout.stage}), {format_quantity(memory, 'bytes')}"
-    _print(console, f"\n{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}")
+    print_line(console, f"\n{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}")
     for name, part_bytes in layout.memory_parts.items():
         size = format_quantity(part_bytes, "bytes")
-        _print(console, f"  {name:<12} {size:>9}  {percent(part_bytes / memory):>5} %")
+        print_line(console, f"  {name:<12} {size:>9}  {percent(part_bytes / memory):>5} %")
 
 
 def job_and_cluster_lines(job: JobResult, cluster: ClusterResult) -> tuple[str, str]:
@@ -214,12 +214,12 @@ def _print_closest(layout: LayoutResult, console: Console) -> None:
     words = (
         f"No layout fits. The closest lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}."
     )
-    _print(console, wrapped(words, width=console.width), style="bold red")
+    print_line(console, wrapped(words, width=console.width), style="bold red")
     words = f"It needs {format_quantity(layout.memory_bytes, 'bytes')}"
-    _print(console, f"{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}:")
+    print_line(console, f"{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}:")
     for name, part_bytes in sorted(layout.memory_parts.items(), key=lambda part: -part[1]):
         share = percent(part_bytes / layout.memory_bytes)
-        _print(console, f"  {name:<12} {format_quantity(part_bytes, 'bytes'):>9}  {share:>5} %")
+        print_line(console, f"  {name:<12} {format_quantity(part_bytes, 'bytes'):>9}  {share:>5} %")
 
 
 def _below(result: PlanResult, width: int) -> Iterator[str]:
@@ -236,7 +236,3 @@ def _below(result: PlanResult, width: int) -> Iterator[str]:
         yield "Taken for granted:"
     for assumption in result.assumptions:
         yield wrapped(assumption, width=width, indent="    ", first="  - ")
-
-
-def _print(console: Console, text: str = "", *, style: str | None = None) -> None:
-    console.print(text, style=style, soft_wrap=True)

@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from linkwise.cluster import Cluster
     from linkwise.estimate import Estimate
+    from linkwise.estimate.trace import Sensitivity, TracedTerm
     from linkwise.job import Job
     from linkwise.search import Plan
 
@@ -24,6 +27,7 @@ __all__ = [
     "PlanResult",
     "SensitivityResult",
     "TermResult",
+    "explain_result",
     "layout_result",
     "plan_result",
     "published_json",
@@ -71,7 +75,7 @@ class LayoutResult(_Result):
     micro_batch: int = Field(description="Sequences per pass of one replica.")
     zero_stage: int
     hybrid_shard: bool
-    recompute: Literal["none", "selective", "full"]
+    recompute: str = Field(description="none, selective or full.")
     sequence_parallel: bool
     schedule: str
     rank_order: str
@@ -113,7 +117,8 @@ class InputResult(_Result):
     name: str
     value: float
     unit: str | None = None
-    basis: str = Field(description="Basis of a figure; or 'term', 'job', 'layout', 'model'.")
+    origin: str = Field(description="term, figure, job, model, layout, cluster or framework.")
+    basis: str | None = Field(default=None, description="Of a figure: how it is known.")
     source: str | None = None
     layer: str | None = Field(default=None, description="Layer of figures it came from.")
 
@@ -134,9 +139,10 @@ class SensitivityResult(_Result):
     """What a tenth more of one figure buys."""
 
     figure: str
-    change: str = Field(description="What was scaled, and by how much.")
+    change: str = Field(description="By how much it was scaled: '10 % more'.")
+    columns: list[str] = Field(description="The inputs that were scaled.")
     step_time_s: float
-    saved_s: float
+    saved_s: float = Field(description="Negative where the step gets longer.")
     saved_fraction: float = Field(description="Of the step time.")
 
 
@@ -223,6 +229,85 @@ def layout_result(estimate: Estimate, *, job: Job) -> LayoutResult:
         memory_parts=dict(estimate.memory_parts),
         basis=str(estimate.basis),
     )
+
+
+def explain_result(
+    estimate: Estimate,
+    *,
+    job: Job,
+    cluster: Cluster,
+    terms: Sequence[TracedTerm],
+    sensitivities: Sequence[Sensitivity],
+    assumptions: Sequence[str],
+) -> ExplainResult:
+    """Return one estimate taken apart, as it is published.
+
+    Parameters
+    ----------
+    estimate
+        The layout with its time and memory.
+    job, cluster
+        What was estimated.
+    terms, sensitivities
+        As `linkwise.estimate.trace` gives them.
+    assumptions
+        What was taken for granted.
+    """
+    return ExplainResult(
+        job=_job_result(job),
+        cluster=_cluster_result(cluster),
+        layout=layout_result(estimate, job=job),
+        terms=[_term_result(term) for term in terms],
+        sensitivities=[
+            SensitivityResult(
+                figure=each.figure,
+                change=each.change,
+                columns=list(each.columns),
+                step_time_s=each.step_time_s,
+                saved_s=each.saved_s,
+                saved_fraction=each.saved_fraction,
+            )
+            for each in sensitivities
+        ],
+        assumptions=list(assumptions),
+    )
+
+
+def _term_result(term: TracedTerm) -> TermResult:
+    inputs = [
+        InputResult(
+            name=each.name,
+            value=each.value,
+            unit=each.unit,
+            origin=each.origin,
+            basis=each.basis if each.origin == "figure" else None,
+            source=_cited(each.source, layer=each.layer),
+            layer=each.layer,
+        )
+        for each in term.inputs
+    ]
+    return TermResult(
+        name=term.name,
+        group=term.group,
+        value=term.value,
+        unit=term.unit,
+        formula=term.formula,
+        source=term.source,
+        inputs=inputs,
+    )
+
+
+def _cited(source: str | None, *, layer: str | None) -> str | None:
+    """Return the references behind the source keys of a catalogue figure; other sources as they are."""
+    if source is None or layer != "catalogue":
+        return source
+    from linkwise import catalog
+    from linkwise.errors import UnknownName
+
+    try:
+        return "; ".join(catalog.source(key).reference for key in source.split(", "))
+    except UnknownName:
+        return source
 
 
 def _job_result(job: Job) -> JobResult:

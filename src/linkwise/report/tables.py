@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Column", "console_for", "split_table", "wrapped"]
+__all__ = ["Column", "console_for", "print_line", "split_table", "wrapped"]
 
 PIPED_WIDTH = 100
 """Columns of text when the output is no terminal and COLUMNS is not set."""
@@ -61,6 +61,21 @@ def console_for(file: TextIO | None = None, *, width: int | None = None) -> Cons
     if width is None and not target.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         width = PIPED_WIDTH
     return Console(file=target, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+
+def print_line(console: Console, text: str = "", *, style: str | None = None) -> None:
+    """Print text as it is, however long its lines.
+
+    Parameters
+    ----------
+    console
+        Where to.
+    text
+        Lines that were wrapped already.
+    style
+        A style of rich.
+    """
+    console.print(text, style=style, soft_wrap=True)
 
 
 def split_table(columns: Sequence[Column], *, key: Column, width: int) -> Iterator[Table]:

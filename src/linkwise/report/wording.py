@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["counted", "duration", "gigabytes", "percent", "three_digits"]
+from linkwise.units import DIMENSIONS, format_quantity
+
+__all__ = ["counted", "duration", "gigabytes", "percent", "three_digits", "with_unit"]
 
 _YEAR_S = 365.25 * 86400
+_DIMENSION_OF_UNIT = {each.unit: each.name for each in DIMENSIONS.values()} | {
+    "bytes": "bytes",
+    "flop": "flop",
+}
 
 
 def three_digits(value: float) -> str:
@@ -74,3 +80,20 @@ def duration(time_s: float) -> str:
         if time_s >= length_s:
             return f"{three_digits(time_s / length_s)} {word}"
     return f"{three_digits(time_s)} seconds"
+
+
+def with_unit(value: float, unit: str | None) -> str:
+    """Return a value with the unit of a term or a figure; counts and numbers without unit stay whole.
+
+    Parameters
+    ----------
+    value
+        The value [`unit`].
+    unit
+        ``"s"``, ``"bytes"``, ``"B/s"``...; ``"1"`` or ``None`` for a bare number.
+    """
+    if unit in _DIMENSION_OF_UNIT:
+        return format_quantity(value, _DIMENSION_OF_UNIT[unit])
+    whole = math.isfinite(value) and value == round(value) and abs(value) < 1e9
+    text = f"{value:,.0f}" if whole else three_digits(value)
+    return text if unit in (None, "1") else f"{text} {unit}"
