@@ -1,8 +1,9 @@
-"""Memory, compute and communication of a training step, as terms on columns; one layout is a table of one row.
+"""Memory, compute and communication of a training step, as terms on columns; one layout is one row.
 
-Not here: which layout is best (`search`), how well the numbers hold (`calibrate`), collectives themselves (`network`).
-Read first: `estimate.Estimate`, then `terms` (the table of every term), `columns` (how they are evaluated), `job_inputs`
-(from a job and a cluster to the columns terms read) and `trace` (what `explain` prints).
+Not here: which layout is best (`search`), how well the numbers hold (`calibrate`), collectives themselves
+(`network`). Read first: `estimate.Estimate`, then `terms` (the table of every term), `columns` (how they are
+evaluated), `job_inputs` (from a job and a cluster to the columns terms read) and `trace` (what `explain`
+prints).
 """
 
 from linkwise.estimate.estimate import Estimate, estimate_layout, estimate_layouts

@@ -1,9 +1,10 @@
 """Columns of rows, and the evaluator that computes each term once per distinct input.
 
-A table is a plain list of rows (measured runs: every row is its own job), or the *product* of axes: an axis carries columns
-that vary together, and a row picks one entry of each axis. A column of a product has length one along every axis it does not
-vary with, so a term of few columns is computed for their few combinations and spread by broadcasting only where a wider term
-needs it. The result equals evaluating every row on its own; it is only cheaper.
+A table is a plain list of rows (measured runs: every row is its own job), or the *product* of axes: an axis
+carries columns that vary together, and a row picks one entry of each axis. A column of a product has length
+one along every axis it does not vary with, so a term of few columns is computed for their few combinations
+and spread by broadcasting only where a wider term needs it. The result equals evaluating every row on its
+own; it is only cheaper.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Table:
     rows
         Number of rows; with axes, the product of their entries.
     axes
-        Axes of a product, slowest first: the last one varies fastest from row to row. Put the longest last, where
-        arithmetic runs through memory in order.
+        Axes of a product, slowest first: the last one varies fastest from row to row. Put the longest last,
+        where arithmetic runs through memory in order.
     fixed
         Columns of length one: model, hardware and constants of a search.
     varying

@@ -44,17 +44,18 @@ class Estimate:
     tokens_per_s_per_gpu
         Throughput [tokens/s].
     mfu_fraction
-        Model FLOP (causal attention, nothing counted twice) per second over the dense peak of the precision [1].
+        Model FLOP (causal attention, nothing counted twice) per second over the dense peak of the precision
+        [1].
     memory_bytes, memory_available_bytes
         What the fullest GPU needs, and what it has [bytes].
     fullest_stage
         Pipeline stage of the fullest GPU, from 0.
     parts
-        Where the step goes: compute, tensor, context, expert, pipeline, bubble, data, optimizer, overhead; they sum to
-        `step_time_s` [s].
+        Where the step goes: compute, tensor, context, expert, pipeline, bubble, data, optimizer, overhead;
+        they sum to `step_time_s` [s].
     memory_parts
-        Where the memory goes: weights, gradients, optimizer, gathered, activations, loss, reserve; they sum to
-        `memory_bytes` [bytes].
+        Where the memory goes: weights, gradients, optimizer, gathered, activations, loss, reserve; they sum
+        to `memory_bytes` [bytes].
     basis
         Basis of the weakest figure the estimate rests on.
     """
@@ -173,9 +174,8 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     link = cluster.fabric.link
     if link is not None and not isinstance(network_columns(cluster)["network_fraction"], str):
         basis = link.figure("achieved_fraction").basis
-        said.append(
-            f"{link.achieved_fraction:.0%} of the line rate of {link.name} is reached ({basis}, not fitted on training)"
-        )
+        reached = f"{link.achieved_fraction:.0%} of the line rate of {link.name} is reached"
+        said.append(f"{reached} ({basis}, not fitted on training)")
     if cluster.changes:
         said.append("changes of the cluster (degraded or missing links) do not enter the step time yet")
     if job.model.experts:

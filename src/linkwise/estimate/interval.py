@@ -16,8 +16,8 @@ def interval_factors(key: str) -> tuple[float, float]:
     Parameters
     ----------
     key
-        ``family/dense|mixture/network class`` as `interval_key` makes it; a class that was not fitted takes that of its
-        family, a family that was not fitted that of ``all``.
+        ``family/dense|mixture/network class`` as `interval_key` makes it; a class that was not fitted takes
+        that of its family, a family that was not fitted that of ``all``.
 
     Notes
     -----
@@ -25,8 +25,7 @@ def interval_factors(key: str) -> tuple[float, float]:
     """
     table = _table()
     family = key.split("/", 1)[0]
-    found = next(table[name] for name in (key, family, "all") if name in table)
-    return found
+    return next(table[name] for name in (key, family, "all") if name in table)
 
 
 def interval_key(*, family: str, mixture: bool, network: str) -> str:
@@ -50,7 +49,8 @@ def network_class(node_bytes_per_s: float | None) -> str:
     Parameters
     ----------
     node_bytes_per_s
-        All NICs of one operating system, one direction [bytes/s]; ``None`` for a run inside one NVLink domain.
+        All NICs of one operating system, one direction [bytes/s]; ``None`` for a run inside one NVLink
+        domain.
     """
     if node_bytes_per_s is None:
         return "one node"

@@ -1,4 +1,4 @@
-"""From a job and a cluster to the columns an estimate reads: the same names, by the same rules, as for measured runs."""
+"""From a job and a cluster to the columns an estimate reads, by the same rules as for measured runs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _PCIE_FLOOR_BYTES_PER_S = 16e9  # generation 3 with 16 lanes, the oldest server 
 
 
 def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framework) -> dict[str, Habit]:
-    """Return the columns of a GPU running a model's kernels under a framework: figures, and names of constants.
+    """Return the columns of a GPU that runs a model under a framework: figures, and names of constants.
 
     Parameters
     ----------
@@ -75,9 +75,9 @@ def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framewor
 
     Notes
     -----
-    Stacks without fused attention reduce bf16 gradients in 32 bits (Megatron-LM `--accumulate-allreduce-grads-in-fp32`,
-    which bf16 implied; BLOOM, Megatron-DeepSpeed). Only Megatron keeps 8-bit copies of inputs for backward (Transformer
-    Engine).
+    Stacks without fused attention reduce bf16 gradients in 32 bits (Megatron-LM
+    `--accumulate-allreduce-grads-in-fp32`, which bf16 implied; BLOOM, Megatron-DeepSpeed). Only Megatron
+    keeps 8-bit copies of inputs for backward (Transformer Engine).
     """
     habits = dict(framework.columns())
     figures = gpu_inputs(gpu, precision=precision, framework=framework)
@@ -123,9 +123,9 @@ def nvlink_domain(cluster: Cluster) -> NvlinkDomain:
 
     Notes
     -----
-    A node whose NVLink joins none of its GPUs, or pairs, is one domain at the rate of its PCIe, the slowest hop of a ring
-    through it. A domain that the GPUs do not fill evenly is used up to the largest size that does, as people do
-    with racks of 72 (64 of each).
+    A node whose NVLink joins none of its GPUs, or pairs, is one domain at the rate of its PCIe, the slowest
+    hop of a ring through it. A domain that the GPUs do not fill evenly is used up to the largest size that
+    does, as people do with racks of 72 (64 of each).
     """
     gpu = cluster.gpu
     pcie = gpu.pcie_bytes_per_s or _PCIE_FLOOR_BYTES_PER_S
@@ -136,7 +136,7 @@ def nvlink_domain(cluster: Cluster) -> NvlinkDomain:
         )
         return NvlinkDomain(gpus=node, bytes_per_s=pcie, is_pcie=True, assumption=said if node > 1 else None)
     used = max(size for size in range(1, joined + 1) if cluster.gpus % size == 0)
-    said = f"{used} GPUs of each NVLink domain of {joined} are used, so that domains divide the {cluster.gpus} GPUs"
+    said = f"{used} GPUs of each NVLink domain of {joined} are used, so that they divide {cluster.gpus} GPUs"
     return NvlinkDomain(
         gpus=used, bytes_per_s=gpu.nvlink_bytes_per_s, assumption=None if used == joined else said
     )
@@ -147,9 +147,10 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
 
     Notes
     -----
-    The share is divided by the oversubscription of every fabric but a rail-optimised one, whose rings stay on the leaf of
-    their rail. RDMA and plain TCP reach a fitted fraction; other transports (EFA, TCPX) the link's own, measured or assumed
-    in the catalogue. Without a fabric nothing crosses it; the columns then hold the domain's rate, which no group reads.
+    The share is divided by the oversubscription of every fabric but a rail-optimised one, whose rings stay on
+    the leaf of their rail. RDMA and plain TCP reach a fitted fraction; other transports (EFA, TCPX) the
+    link's own, measured or assumed in the catalogue. Without a fabric nothing crosses it; the columns then
+    hold the domain's rate, which no group reads.
     """
     domain = nvlink_domain(cluster)
     link = cluster.fabric.link
@@ -193,7 +194,7 @@ def framework_of_job(job: Job) -> Framework:
 
 
 def job_columns(job: Job, cluster: Cluster) -> dict[str, Habit]:
-    """Return every column of an estimate that the layout does not set: a number, or the name of a fitted constant.
+    """Return every column that the layout does not set: a number, or the name of a fitted constant.
 
     Parameters
     ----------
@@ -259,7 +260,7 @@ def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:
 
 
 def checked_layout(job: Job, cluster: Cluster, layout: Layout) -> Layout:
-    """Return a layout with its blanks filled: the data degree, and the framework's habit of sequence parallelism.
+    """Return a layout with its blanks filled: the data degree, and the habit of sequence parallelism.
 
     Parameters
     ----------
@@ -301,16 +302,13 @@ def _misfits(job: Job, layout: Layout) -> list[str]:
             f"pipeline {layout.pipeline} is more stages than {model.name} has layers ({model.layers})"
         )
     if job.global_batch % (data * layout.micro_batch):
-        faults.append(
-            f"data {data} x micro_batch {layout.micro_batch} = {data * layout.micro_batch} does not divide the global "
-            f"batch of {job.global_batch} sequences"
-        )
+        what = f"data {data} x micro_batch {layout.micro_batch} = {data * layout.micro_batch}"
+        faults.append(f"{what} does not divide the global batch of {job.global_batch} sequences")
     if layout.expert > 1 and (not model.experts or model.experts % layout.expert):
         faults.append(f"expert {layout.expert} does not divide the {model.experts} experts of {model.name}")
     elif (data * layout.context * layout.tensor) % layout.expert:
-        faults.append(
-            f"expert {layout.expert} does not divide data x context x tensor = {data * layout.context * layout.tensor}"
-        )
+        ranks = data * layout.context * layout.tensor
+        faults.append(f"expert {layout.expert} does not divide data x context x tensor = {ranks}")
     return faults
 
 

@@ -1,4 +1,4 @@
-"""Where each column of an estimate comes from: a figure with basis, source and layer, or the job, model or layout."""
+"""Where each column of an estimate comes from: a figure with its source, or the job, model or layout."""
 
 from __future__ import annotations
 

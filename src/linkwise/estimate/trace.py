@@ -1,4 +1,4 @@
-"""One estimate taken apart: every term with formula, source and inputs, and what a tenth more of each figure buys."""
+"""One estimate taken apart: every term with its inputs, and what a tenth more of each figure buys."""
 
 from __future__ import annotations
 
