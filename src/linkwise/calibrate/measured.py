@@ -1,31 +1,24 @@
 """Measured training runs: rows of a CSV as values.
 
-A run says what was trained, on what, how it was cut and how long a step took. What a source does not print stays None;
-`filled` chooses it by one rule for all sources.
+A run says what was trained, on what, how it was cut and how long a step took. What a source does not print
+stays None; `run_table.choose` fills it by one rule for all sources.
 """
 
 from __future__ import annotations
 
-import csv
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from linkwise import catalog
+from linkwise.calibrate.run_file import cell_faults, read_rows, source_of
 from linkwise.catalog import Gpu
 from linkwise.errors import DocumentError, Fault, InputError, LinkwiseError
 from linkwise.job.framework import Framework, framework_of
 from linkwise.model import Model, model_flop_per_token
 from linkwise.model.table_row import model_from_columns
 
-REQUIRED_COLUMNS = (
-    "id", "source_year", "framework", "seq", "gpu", "gpus_per_node", "n_gpus", "inter_link", "inter_gbps_per_node",
-    "tp", "pp", "vpp", "cp", "ep", "dp", "zero_stage", "micro_batch", "global_batch", "precision", "recompute",
-)
-SHAPE_COLUMNS = (
-    "layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "gated_mlp", "moe_experts", "moe_topk",
-)
-TIME_COLUMNS = ("step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_percent")
 RECOMPUTE_CODES: Mapping[str, int] = {"none": 0, "selective": 1, "full": 2}
 PRECISIONS = ("bf16", "fp16", "fp8", "nvfp4", "tf32", "fp32")
 
@@ -114,12 +107,29 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A row that cannot be scored, and why (a short phrase that repeats)."""
+
+    row: Mapping[str, str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurements:
-    """Runs of a file, and why other rows were left out."""
+    """Runs of a file, and the rows that were left out."""
 
     runs: tuple[MeasuredRun, ...]
-    rows: int
-    skipped: Mapping[str, int]
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Return the number of rows that were to be scored."""
+        return len(self.runs) + len(self.left_out)
+
+    @property
+    def skipped(self) -> Mapping[str, int]:
+        """Return how many rows were left out for each reason."""
+        return Counter(one.reason for one in self.left_out)
 
 
 class SkippedRow(LinkwiseError):
@@ -127,65 +137,42 @@ class SkippedRow(LinkwiseError):
 
 
 def read_measurements(path: Path, *, use: tuple[str, ...] = ()) -> Measurements:
-    """Return the runs of a CSV file in the columns of `REQUIRED_COLUMNS`.
+    """Return the runs of a CSV file in the columns of `linkwise.calibrate.run_file`.
 
     Parameters
     ----------
     path
         The file.
     use
-        Values of column ``use`` to keep; empty keeps all. Rows whose ``task`` is not ``pretrain`` are left out.
+        Words in column ``use`` to keep; empty keeps all. Rows whose ``task`` is not ``pretrain`` do not count.
 
     Raises
     ------
     InputError
         When the file is no CSV, or columns are missing.
     DocumentError
-        Listing every cell that is no number where one is due.
+        Listing every cell that does not hold what its column must.
     """
-    rows = _read_rows(path)
     runs: list[MeasuredRun] = []
-    skipped: dict[str, int] = {}
+    left_out: list[LeftOut] = []
     faults: list[Fault] = []
-    counted = 0
-    for line, row in rows:
+    models: dict[str, Model] = {}
+    for line, row in read_rows(path):
         if (row.get("task") or "pretrain") != "pretrain" or (use and row.get("use", "") not in use):
             continue
-        counted += 1
+        bad = tuple(cell_faults(path, line, row))
+        faults.extend(bad)
+        if bad:
+            continue
         try:
-            runs.append(read_run(row, base=path.parent))
+            runs.append(read_run(row, base=path.parent, models=models))
         except SkippedRow as reason:
-            skipped[str(reason)] = skipped.get(str(reason), 0) + 1
-        except _BadCell as bad:
-            faults.append(Fault(path=str(path), line=line, key=bad.column, message=str(bad)))
+            left_out.append(LeftOut(row=row, reason=str(reason)))
+        except _BadCell as cell:
+            faults.append(Fault(path=str(path), line=line, key=cell.column, message=str(cell)))
     if faults:
         raise DocumentError(faults)
-    return Measurements(runs=tuple(runs), rows=counted, skipped=skipped)
-
-
-def _read_rows(path: Path) -> list[tuple[int, dict[str, str]]]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    reader = csv.DictReader(text.splitlines())
-    have = set(reader.fieldnames or ())
-    missing = [name for name in REQUIRED_COLUMNS if name not in have]
-    if "config" not in have:
-        missing += [name for name in SHAPE_COLUMNS if name not in have]
-    if not have & set(TIME_COLUMNS):
-        missing.append(" or ".join(TIME_COLUMNS))
-    if missing:
-        raise InputError(
-            f"{path}:1: columns are missing: {', '.join(missing)}; a column config (path of a config.json) can stand "
-            f"in place of {', '.join(SHAPE_COLUMNS)}"
-        )
-    return [
-        (reader.line_num, {key: (value or "").strip() for key, value in row.items() if key is not None and not isinstance(value, list)})
-        for row in reader
-    ]
+    return Measurements(runs=tuple(runs), left_out=tuple(left_out))
 
 
 class _BadCell(LinkwiseError):
@@ -223,8 +210,17 @@ def _needed(row: Mapping[str, str], column: str) -> int:
     return value
 
 
-def read_run(row: Mapping[str, str], *, base: Path) -> MeasuredRun:
+def read_run(row: Mapping[str, str], *, base: Path, models: dict[str, Model] | None = None) -> MeasuredRun:
     """Return the run of one row.
+
+    Parameters
+    ----------
+    row
+        Its cells; columns that are absent count as blank.
+    base
+        The directory from which a path in ``config`` is meant.
+    models
+        Models of config.json files read so far, by path; new ones are added.
 
     Raises
     ------
@@ -239,15 +235,15 @@ def read_run(row: Mapping[str, str], *, base: Path) -> MeasuredRun:
         raise SkippedRow(f"precision {row['precision'] or '(empty)'}")
     if precision in ("fp8", "nvfp4", "tf32", "fp32") and precision not in gpu.flop_per_s:
         raise SkippedRow(f"{gpu.name} has no {precision}")
-    model = _model(row, base)
+    model = _model(row, base, {} if models is None else models)
     gpus = _needed(row, "n_gpus")
-    layout = _layout(row, gpus, framework)
+    layout = _layout(row, gpus)
     sequence_length, global_batch = _needed(row, "seq"), _needed(row, "global_batch")
     domain = _domain_gpus(row, gpus)
     peak, kind = _peak_memory(row)
     return MeasuredRun(
         id=row["id"],
-        source=row["id"].rsplit("-", 1)[0] + ("-" + row["id"].rsplit("-", 1)[1][0] if row["id"].rsplit("-", 1)[-1][:1].isalpha() else ""),
+        source=source_of(row["id"]),
         year=year,
         framework_name=row["framework"],
         framework=framework,
@@ -262,7 +258,15 @@ def read_run(row: Mapping[str, str], *, base: Path) -> MeasuredRun:
         sequence_length=sequence_length,
         global_batch=global_batch,
         precision=precision,
-        step_time_s=_step_time_s(row, model, gpus, sequence_length, global_batch, gpu, precision),
+        step_time_s=_step_time_s(
+            row,
+            model=model,
+            gpus=gpus,
+            sequence=sequence_length,
+            batch=global_batch,
+            gpu=gpu,
+            precision=precision,
+        ),
         data_parallel=row.get("data_parallel", ""),
         offload=row.get("offload", ""),
         use=row.get("use", ""),
@@ -282,11 +286,12 @@ def _gpu(row: Mapping[str, str]) -> tuple[Gpu, str]:
     return gpu, gpu.name
 
 
-def _model(row: Mapping[str, str], base: Path) -> Model:
-    if row.get("config"):
-        from linkwise.model.config_json import read_config
-
-        return read_config(base / row["config"])
+def _model(row: Mapping[str, str], base: Path, models: dict[str, Model]) -> Model:
+    config = row.get("config", "")
+    if config:
+        if config not in models:
+            models[config] = _model_of_config(base / config)
+        return models[config]
     if not row.get("layers") or not row.get("hidden"):
         raise SkippedRow("the shape of the model is not stated")
     shape: dict[str, object] = dict(row)
@@ -302,6 +307,15 @@ def _model(row: Mapping[str, str], base: Path) -> Model:
         raise SkippedRow(f"the shape of the model cannot be used ({error})") from None
 
 
+def _model_of_config(path: Path) -> Model:
+    from linkwise.model import read_config_json
+
+    try:
+        return read_config_json(path)
+    except InputError as error:
+        raise _BadCell("config", str(error)) from None
+
+
 def _entry(name: str) -> catalog.ModelEntry | None:
     try:
         return catalog.model(name)
@@ -309,7 +323,7 @@ def _entry(name: str) -> catalog.ModelEntry | None:
         return None
 
 
-def _layout(row: Mapping[str, str], gpus: int, framework: Framework) -> MeasuredLayout:
+def _layout(row: Mapping[str, str], gpus: int) -> MeasuredLayout:
     tensor, pipeline = _count(row, "tp", 1) or 1, _count(row, "pp", 1) or 1
     context = _count(row, "cp", 1) or 1
     data = _count(row, "dp") or max(gpus // (tensor * pipeline * context), 1)
@@ -354,7 +368,8 @@ def _network(row: Mapping[str, str], gpu: Gpu, gpus: int, domain: int) -> Networ
     assumed = gbit is None
     if gbit is None:
         gbit = _reference_gbit_per_s(gpu, per_system)
-    tcp = any(word in link for word in _TCP_WORDS) or (not any(word in link for word in _RDMA_WORDS) and gbit < 100)
+    rdma = any(word in link for word in _RDMA_WORDS)
+    tcp = any(word in link for word in _TCP_WORDS) or (not rdma and gbit < 100)
     latency_ms = _number(row, "inter_latency_ms")
     latency = latency_ms * 1e-3 if latency_ms is not None else (25e-6 if tcp else 5e-6)
     rate = gbit * 1.25e8
@@ -373,7 +388,8 @@ def _reference_gbit_per_s(gpu: Gpu, per_system: int) -> float:
         system = catalog.system(name)
         if system.gpu == gpu.name and system.gpus_per_node == per_system and system.nic_bytes_per_s:
             return system.nics * system.nic_bytes_per_s / 1.25e8
-    return 400.0 * per_system if gpu.architecture in ("Hopper", "Blackwell", "Blackwell Ultra") else 200.0 * per_system
+    recent = gpu.architecture in ("Hopper", "Blackwell", "Blackwell Ultra")
+    return (400.0 if recent else 200.0) * per_system
 
 
 def _peak_memory(row: Mapping[str, str]) -> tuple[float | None, str]:
@@ -385,7 +401,7 @@ def _peak_memory(row: Mapping[str, str]) -> tuple[float | None, str]:
 
 
 def _step_time_s(
-    row: Mapping[str, str], model: Model, gpus: int, sequence: int, batch: int, gpu: Gpu, precision: str
+    row: Mapping[str, str], *, model: Model, gpus: int, sequence: int, batch: int, gpu: Gpu, precision: str
 ) -> float:
     step = _number(row, "step_time_s")
     if step:
@@ -408,9 +424,9 @@ def published_step_flop(convention: str, model: Model, sequence: int, batch: int
 
     Notes
     -----
-    ``96BsLh^2``: Narayanan et al., 2021, equation 3 (recomputed forward counted). Other hardware counts: 4/3 of the
-    model count. Model counts: 6 per matrix parameter and the full attention square, or half of it where the convention
-    says causal or half.
+    ``96BsLh^2``: Narayanan et al., 2021, equation 3 (recomputed forward counted). Other hardware counts: 4/3
+    of the model count. Model counts: 6 per matrix parameter and the full attention square, or half of it where
+    the convention says causal or half.
     """
     text = convention.lower()
     tokens = float(batch) * sequence
@@ -418,7 +434,7 @@ def published_step_flop(convention: str, model: Model, sequence: int, batch: int
         layers, hidden = model.layers, model.hidden
         correction = 1.0 + sequence / (6.0 * hidden) + model.vocab / (16.0 * layers * hidden)
         return 96.0 * tokens * layers * hidden**2 * correction
-    causal = "causal" in text and "non-causal" not in text or "half square" in text
+    causal = ("causal" in text and "non-causal" not in text) or "half square" in text
     flop = tokens * model_flop_per_token(model, sequence, causal=causal)
     return flop * 4.0 / 3.0 if text.startswith("hfu") else flop
 

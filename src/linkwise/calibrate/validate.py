@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from linkwise.calibrate.measured import Measurements, read_measurements
+from linkwise.calibrate.measured import LeftOut, Measurements, read_measurements
 from linkwise.calibrate.peak_memory import MemoryScore, score_memory
 from linkwise.calibrate.predict import PredictedRuns, predict_runs
 from linkwise.calibrate.regret import RegretScore, regret_groups, score_regret
@@ -35,6 +35,8 @@ class TrainingScore:
         Errors of peak memory.
     predicted
         The scored rows with their predictions.
+    left_out
+        The rows that cannot be scored.
     """
 
     rows: int
@@ -44,6 +46,7 @@ class TrainingScore:
     regret: RegretScore
     memory: MemoryScore
     predicted: PredictedRuns
+    left_out: tuple[LeftOut, ...]
 
 
 def validate_training(path: Path, *, use: tuple[str, ...] = ()) -> TrainingScore:
@@ -75,4 +78,5 @@ def score_training(measurements: Measurements, predicted: PredictedRuns) -> Trai
         regret=score_regret(regret_groups(predicted)),
         memory=score_memory(predicted),
         predicted=predicted,
+        left_out=measurements.left_out,
     )

@@ -84,7 +84,7 @@ def training(file: Path, use: str | None, rows_path: Path | None, require: str |
         ],
     )
     if rows_path is not None:
-        _write_whole(rows_path, scored_rows_csv(score.predicted))
+        _write_whole(rows_path, scored_rows_csv(score.predicted, score.left_out))
     _print_result(result, form)
     if not result.scored:
         click.echo(f"linkwise: {file}: no row could be scored", err=True)

@@ -1,13 +1,14 @@
-"""Every scored row of a file with its prediction, interval and parts, as a CSV."""
+"""Every row of a file with its prediction, interval and parts, as a CSV; one that was left out says why."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from linkwise.calibrate.measured import LeftOut
     from linkwise.calibrate.predict import PredictedRuns
 
 __all__ = ["ADDED_COLUMNS", "scored_rows_csv"]
@@ -32,30 +33,35 @@ _AFTER_PARTS = (
     "assumed",
     "filled",
     *_LAYOUT_COLUMNS,
+    "left_out",
 )
 ADDED_COLUMNS = (*_BEFORE_PARTS, *_AFTER_PARTS)
 """Columns that are added to those of the file, apart from the parts; one of the same name is replaced.
 
-``assumed`` names every cell that was not measured: those the file names and those that were blank, in
-``filled``.
+``assumed`` names every cell that was not stated: those the file names, and those that were blank and were
+filled (``filled``). ``left_out`` is the reason why a row was not scored.
 """
 
 
-def scored_rows_csv(predicted: PredictedRuns) -> str:
-    """Return the scored rows as the text of a CSV file.
+def scored_rows_csv(predicted: PredictedRuns, left_out: Sequence[LeftOut] = ()) -> str:
+    """Return rows as the text of a CSV file, those that were left out last.
 
     Parameters
     ----------
     predicted
-        The rows with their predictions.
+        The scored rows with their predictions.
+    left_out
+        Rows that were not scored.
     """
-    own = dict.fromkeys(column for run in predicted.runs for column in run.row)
+    given = [*(run.row for run in predicted.runs), *(one.row for one in left_out)]
+    own = dict.fromkeys(column for row in given for column in row)
     added = (*_BEFORE_PARTS, *predicted.parts, *_AFTER_PARTS)
     columns = [*(column for column in own if column not in added), *added]
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n", restval="", extrasaction="raise")
     writer.writeheader()
     writer.writerows(_rows(predicted))
+    writer.writerows({**one.row, "left_out": one.reason} for one in left_out)
     return text.getvalue()
 
 
