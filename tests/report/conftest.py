@@ -32,7 +32,7 @@ def plan(layouts, **changed):
             name="h100-256", system="dgx-h100", gpu="h100-sxm", gpus=256, nodes=32, nvlink_domain_gpus=8,
             fabric="rail-optimized", link="infiniband-ndr-400", node_bytes_per_s=4e11,
         ),
-        "layouts": layouts, "evaluated": 123456, "infeasible": {"memory: activations (first stage)": 98765},
+        "layouts": layouts, "evaluated": 123456, "fitting": 24691, "infeasible": {"memory: activations (first stage)": 98765},
         "assumptions": ["fabric taken from the default of dgx-h100: kind, link, switch and routing"],
     }  # fmt: skip
     return PlanResult(**{**fields, **changed})

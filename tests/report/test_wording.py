@@ -28,7 +28,8 @@ def test_counted_knows_one_from_many():
 def test_duration_takes_the_unit_people_use():
     assert duration(16_700_000) == "193 days"
     assert duration(90) == "1.50 minutes"
-    assert duration(4e7) == "1.27 years"
+    assert duration(4e7) == "463 days"
+    assert duration(1e8) == "3.17 years"
 
 
 def test_gigabytes_are_decimal():

@@ -224,7 +224,8 @@ def _print_closest(layout: LayoutResult, console: Console) -> None:
 
 def _below(result: PlanResult, width: int) -> Iterator[str]:
     reasons = sorted(result.infeasible.items(), key=lambda item: -item[1])
-    yield f"Looked at {counted(result.evaluated, 'layout')}." + (" Why others fell:" if reasons else "")
+    looked = f"Looked at {counted(result.evaluated, 'layout')}, {result.fitting:,} of them fit."
+    yield looked + (" Why others fell:" if reasons else "")
     digits = max((len(f"{count:,}") for _, count in reasons), default=0)
     for reason, count in reasons[:_REASONS_PRINTED]:
         yield wrapped(reason, width=width, indent=" " * (digits + 4), first=f"  {count:>{digits},}  ")

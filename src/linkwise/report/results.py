@@ -105,7 +105,8 @@ class PlanResult(_Result):
     job: JobResult
     cluster: ClusterResult
     layouts: list[LayoutResult] = Field(description="Fastest first; empty where nothing fits.")
-    evaluated: int = Field(description="Layouts whose memory was computed.")
+    evaluated: int = Field(description="Layouts whose memory was computed, and their time where they fit.")
+    fitting: int = Field(description="Those of them that fit.")
     infeasible: dict[str, int] = Field(description="Reason to number of layouts.")
     closest: LayoutResult | None = Field(default=None, description="Only where nothing fits.")
     assumptions: list[str]
@@ -184,6 +185,7 @@ def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
         cluster=_cluster_result(cluster),
         layouts=[layout_result(estimate, job=job) for estimate in plan.layouts],
         evaluated=plan.evaluated,
+        fitting=plan.fitting,
         infeasible=dict(sorted(plan.infeasible.items(), key=lambda item: -item[1])),
         closest=None if plan.closest is None else layout_result(plan.closest, job=job),
         assumptions=list(plan.assumptions),

@@ -8,7 +8,8 @@ from linkwise.units import DIMENSIONS, format_quantity
 
 __all__ = ["counted", "duration", "gigabytes", "percent", "three_digits", "with_unit"]
 
-_YEAR_S = 365.25 * 86400
+_DAY_S = 86400.0
+_YEAR_S = 365.25 * _DAY_S
 _DIMENSION_OF_UNIT = {each.unit: each.name for each in DIMENSIONS.values()} | {
     "bytes": "bytes",
     "flop": "flop",
@@ -69,15 +70,16 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
 
 
 def duration(time_s: float) -> str:
-    """Return a time that may be long: minutes, hours, days or years.
+    """Return a time that may be long: minutes, hours, days, or years from the thousandth day on.
 
     Parameters
     ----------
     time_s
         The time [s].
     """
-    for length_s, word in ((_YEAR_S, "years"), (86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if time_s >= length_s:
+    units = ((_YEAR_S, "years"), (_DAY_S, "days"), (3600.0, "hours"), (60.0, "minutes"))
+    for length_s, word in units:
+        if time_s >= (1000 * _DAY_S if length_s == _YEAR_S else length_s):
             return f"{three_digits(time_s / length_s)} {word}"
     return f"{three_digits(time_s)} seconds"
 
