@@ -39,7 +39,7 @@ def explain(
     form: str,
     **options: object,
 ) -> int:
-    r"""Print every term of one estimate: formula, inputs, source and basis of each figure.
+    """Print every term of one estimate: formula, inputs, source and basis of each figure.
 
     JOB and CLUSTER are as in plan. The layout is that of --layout or of the job; without one the best is
     searched for. Exit code 5: the layout does not fit, or none does and the closest is explained.
@@ -47,7 +47,7 @@ def explain(
     \b
     linkwise explain examples/llama-70b.yaml examples/h100-256.yaml
     linkwise explain examples/llama-70b.yaml dgx-h100:32 --layout tensor=8,pipeline=4 --term tensor_s
-    """
+    """  # noqa: D301 (click reads \b as: do not wrap)
     keys = None if layout is None else _layout_keys(layout)
     asked, there = read_job_and_cluster(job, cluster, cluster_option, options, layout=keys)
     if job is not None and keys is not None:

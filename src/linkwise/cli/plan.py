@@ -33,7 +33,7 @@ def plan(
     form: str,
     **options: object,
 ) -> int:
-    r"""Print the best layouts of a job on a cluster.
+    """Print the best layouts of a job on a cluster.
 
     JOB is a job/1 document; options may stand for it (--model, --sequence-length, --global-batch). CLUSTER
     is a cluster/1 document or SYSTEM:NODES, such as dgx-h100:32. - is standard input. A layout that the job
@@ -42,7 +42,7 @@ def plan(
     \b
     linkwise plan examples/llama-70b.yaml examples/h100-256.yaml
     linkwise plan --model llama-3.1-70b --cluster dgx-h100:32 --sequence-length 8192 --global-batch 1024
-    """
+    """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.report.results import plan_result
     from linkwise.search import plan as search
 

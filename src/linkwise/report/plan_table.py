@@ -103,11 +103,11 @@ def job_and_cluster_lines(job: JobResult, cluster: ClusterResult) -> tuple[str, 
     batch = f"{counted(job.global_batch, 'sequence')} of {job.sequence_length:,} tokens per step"
     tokens = "" if job.tokens is None else f", {format_quantity(job.tokens, 'tokens')}s in all"
     what = f"{job.model}, {job.precision}, {batch}{tokens}, {job.framework}"
-    unit = cluster.system
-    nodes = counted(cluster.nodes, "node") if unit is None else counted(cluster.nodes, unit, unit)
-    where = f"{cluster.name}: {counted(cluster.gpus, cluster.gpu, cluster.gpu)} in {nodes}, {cluster.fabric}"
+    nodes = counted(cluster.nodes, "node") + ("" if cluster.system is None else f" ({cluster.system})")
+    where = f"{cluster.name}: {counted(cluster.gpus, cluster.gpu, cluster.gpu)} in {nodes}"
     if cluster.link is not None:
-        where += f" {cluster.link}, {format_quantity(8 * cluster.node_bytes_per_s, 'bits_per_s')} per node"
+        rate = format_quantity(8 * cluster.node_bytes_per_s, "bits_per_s")
+        where += f" of {rate}, {cluster.fabric} {cluster.link}"
     return what, where
 
 
@@ -150,14 +150,14 @@ def _columns(layouts: Sequence[LayoutResult]) -> Iterator[Column]:
     yield column("recompute", lambda each: each.recompute, "degrees", left=True)
     for heading, words in _differing_habits(layouts):
         yield Column(heading=heading, cells=words, justify="left", group="degrees")
-    yield column("step time\n[s]", lambda each: three_digits(each.step_time_s), "time")
-    yield column("80 % interval\n[s]", _interval, "time")
-    yield column("tokens/s\nper GPU", lambda each: three_digits(each.tokens_per_s_per_gpu), "time")
-    yield column("MFU\n[%]", lambda each: percent(each.mfu_fraction), "time")
+    yield column("step time\n[s]", lambda each: three_digits(each.step_time_s), "cost")
+    yield column("80 % interval\n[s]", _interval, "cost")
+    yield column("tokens/s\nper GPU", lambda each: three_digits(each.tokens_per_s_per_gpu), "cost")
+    yield column("MFU\n[%]", lambda each: percent(each.mfu_fraction), "cost")
     if any(each.training_time_s is not None for each in layouts):
-        yield column("training", lambda each: duration(each.training_time_s or 0.0), "time")
-    yield column("memory\n[GB]", lambda each: gigabytes(each.memory_bytes), "memory")
-    yield column("of\n[GB]", lambda each: gigabytes(each.memory_available_bytes), "memory")
+        yield column("training", lambda each: duration(each.training_time_s or 0.0), "cost")
+    available = gigabytes(layouts[0].memory_available_bytes)
+    yield column(f"memory\nof {available}\n[GB]", lambda each: gigabytes(each.memory_bytes), "cost")
 
 
 def _stages(layout: LayoutResult) -> str:
@@ -224,7 +224,8 @@ def _print_closest(layout: LayoutResult, console: Console) -> None:
 
 def _below(result: PlanResult, width: int) -> Iterator[str]:
     reasons = sorted(result.infeasible.items(), key=lambda item: -item[1])
-    looked = f"Looked at {counted(result.evaluated, 'layout')}, {result.fitting:,} of them fit."
+    fitting = f"{result.fitting:,} of them {'fits' if result.fitting == 1 else 'fit'}"
+    looked = f"Looked at {counted(result.evaluated, 'layout')}, {fitting}."
     yield looked + (" Why others fell:" if reasons else "")
     digits = max((len(f"{count:,}") for _, count in reasons), default=0)
     for reason, count in reasons[:_REASONS_PRINTED]:
