@@ -144,7 +144,7 @@ def read_measurements(path: Path, *, use: tuple[str, ...] = ()) -> Measurements:
     path
         The file.
     use
-        Words in column ``use`` to keep; empty keeps all. Rows whose ``task`` is not ``pretrain`` do not count.
+        Words in column ``use`` to keep; empty keeps all. Only rows whose ``task`` is ``pretrain`` count.
 
     Raises
     ------
@@ -425,8 +425,8 @@ def published_step_flop(convention: str, model: Model, sequence: int, batch: int
     Notes
     -----
     ``96BsLh^2``: Narayanan et al., 2021, equation 3 (recomputed forward counted). Other hardware counts: 4/3
-    of the model count. Model counts: 6 per matrix parameter and the full attention square, or half of it where
-    the convention says causal or half.
+    of the model count. Model counts: 6 per matrix parameter and the full attention square, or half of it
+    where the convention says causal or half.
     """
     text = convention.lower()
     tokens = float(batch) * sequence

@@ -149,8 +149,9 @@ def regret_of(layouts: Sequence[LayoutTimes]) -> tuple[float, str]:
 
 
 def _regret(layout: LayoutTimes, best: LayoutTimes) -> float:
-    regret = layout.measured_s / best.measured_s - 1.0
-    return 0.0 if regret <= AS_GOOD_AS_BEST else regret
+    if layout.measured_s <= best.measured_s * (1.0 + AS_GOOD_AS_BEST):
+        return 0.0
+    return layout.measured_s / best.measured_s - 1.0
 
 
 def _told(layout: LayoutTimes) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_validation"]
 
-_HEADINGS = ("rows", "median", "MAPE", "p90", "bias", "covered", "width")
+_HEADINGS = ("rows", "median", "MAPE", "p90", "bias", "inside", "width")
 _TITLES = {
     "source": "by source",
     "gpu": "by GPU",
