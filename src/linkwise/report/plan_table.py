@@ -36,7 +36,7 @@ def print_plan(result: PlanResult, console: Console) -> None:
     if result.layouts:
         print_layouts(result.layouts, console)
     elif result.closest is not None:
-        _print_closest(result.closest, console)
+        _print_closest(result.closest, console, alone=result.evaluated == 1)
     print_line(console)
     for line in _below(result, width):
         print_line(console, line)
@@ -209,11 +209,10 @@ def _parts_columns(layouts: Sequence[LayoutResult]) -> tuple[list[Column], list[
     return columns, absent
 
 
-def _print_closest(layout: LayoutResult, console: Console) -> None:
+def _print_closest(layout: LayoutResult, console: Console, *, alone: bool) -> None:
     short = format_quantity(layout.short_bytes, "bytes")
-    words = (
-        f"No layout fits. The closest lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}."
-    )
+    where = f"lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}."
+    words = f"The layout does not fit. It {where}" if alone else f"No layout fits. The closest {where}"
     print_line(console, wrapped(words, width=console.width), style="bold red")
     words = f"It needs {format_quantity(layout.memory_bytes, 'bytes')}"
     print_line(console, f"{words} of {format_quantity(layout.memory_available_bytes, 'bytes')}:")
@@ -224,9 +223,12 @@ def _print_closest(layout: LayoutResult, console: Console) -> None:
 
 def _below(result: PlanResult, width: int) -> Iterator[str]:
     reasons = sorted(result.infeasible.items(), key=lambda item: -item[1])
-    fitting = f"{result.fitting:,} of them {'fits' if result.fitting == 1 else 'fit'}"
-    looked = f"Looked at {counted(result.evaluated, 'layout')}, {fitting}."
-    yield looked + (" Why others fell:" if reasons else "")
+    if result.evaluated != 1:
+        fitting = f"{result.fitting:,} of them {'fits' if result.fitting == 1 else 'fit'}"
+        looked = f"Looked at {counted(result.evaluated, 'layout')}, {fitting}."
+        yield looked + (" Why others fell:" if reasons else "")
+    else:
+        reasons = []  # one layout was estimated, not searched for: what it lacks stands above
     digits = max((len(f"{count:,}") for _, count in reasons), default=0)
     for reason, count in reasons[:_REASONS_PRINTED]:
         yield wrapped(reason, width=width, indent=" " * (digits + 4), first=f"  {count:>{digits},}  ")
@@ -234,6 +236,10 @@ def _below(result: PlanResult, width: int) -> Iterator[str]:
     if rest:
         layouts = counted(sum(count for _, count in rest), "layout")
         yield f"  {counted(len(rest), 'further reason')}, {layouts} (--format json lists all)"
+    if result.layouts:
+        basis = result.layouts[0].basis
+        words = f"Basis of the weakest figure behind these numbers: {basis}. linkwise explain names each."
+        yield wrapped(words, width=width)
     if result.assumptions:
         yield "Taken for granted:"
     for assumption in result.assumptions:
