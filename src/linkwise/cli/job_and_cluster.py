@@ -89,7 +89,13 @@ def read_job_and_cluster(
 
         if where is None:
             raise InputError(_no_cluster(job))
-        return room.load_cluster(where)
+        try:
+            return room.load_cluster(where)
+        except DocumentError:
+            raise
+        except InputError as error:
+            key = "CLUSTER" if cluster_option is None else "--cluster"
+            raise DocumentError([Fault(key=key, message=str(error))]) from None
 
     return _both(read_job, read_cluster)
 
