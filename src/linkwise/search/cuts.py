@@ -25,7 +25,7 @@ LARGEST_MICRO_BATCH = 256
 """Sequences; no published run of a language model has more per pass and GPU group."""
 
 SHORTEST_SLICE = 128
-"""Tokens of one of a rank's two slices of a sequence; a tile of fused attention kernels (FlashAttention-2)."""
+"""Tokens of one of a rank's two slices of a sequence; a tile of fused attention (FlashAttention-2, 2023)."""
 
 _Whole = NDArray[np.int64]
 _Columns = dict[str, _Whole]

@@ -76,6 +76,7 @@ OFFERS: Mapping[str, Offer] = MappingProxyType(
         "megatron": _MEGATRON,
         "megatron-plain": _MEGATRON,
         "megatron-classic": _CLASSIC,
+        "megatron-deepspeed": _CLASSIC,
         "torchtitan": Offer(
             interleaves=_MOST_CHUNKS,
             zero_stages=(3, 2),

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK_ROWS", "Mapper", "Plan", "plan"]
 
-CHUNK_ROWS = 32_768
-"""Rows of one table: a column of them is 256 kB, so that a few stay in a second-level cache."""
+CHUNK_ROWS = 131_072
+"""Rows of one table: its widest columns are 1 MB, small beside a cache, long beside the cost of a call."""
 
 
 class Mapper(Protocol):

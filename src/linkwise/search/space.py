@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise.errors import InputError
 from linkwise.estimate.columns import Axis, Floats, Table
@@ -22,6 +21,8 @@ from linkwise.search.cuts import CUT_COLUMNS, Cuts, legal_cuts
 from linkwise.search.offers import Offer, offer_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from linkwise.cluster import Cluster
     from linkwise.job import Job
 
@@ -128,9 +129,10 @@ def search_space(
 
 def _nothing_legal(job: Job, cluster: Cluster, rejected: Mapping[str, int]) -> str:
     reasons = ", ".join(sorted(rejected, key=lambda reason: -rejected[reason])[:4]) or "no degrees are left"
+    what = f"{job.model.name}, {job.global_batch} sequences of {job.sequence_length} tokens"
     return (
-        f"no layout divides {job.model.name}, {job.global_batch} sequences of {job.sequence_length} tokens, over "
-        f"{cluster.gpus} GPUs: {reasons}; change the batch, the sequence or the number of GPUs"
+        f"no layout divides {what}, over {cluster.gpus} GPUs: {reasons}; "
+        "change the batch, the sequence or the number of GPUs"
     )
 
 

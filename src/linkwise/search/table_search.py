@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise.estimate.columns import Axis, Evaluation, Floats, Integers, Table
 from linkwise.estimate.job_inputs import LAYOUT_COLUMNS
 from linkwise.estimate.terms import MEMORY_PARTS, STEP_PARTS, TERMS
 from linkwise.layout import Layout, RankOrder, Recompute, Schedule
 from linkwise.search.shortfall import shortfall_counts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["TIE_FRACTION", "Candidate", "Found", "search_table"]
 

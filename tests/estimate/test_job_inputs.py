@@ -1,0 +1,93 @@
+from dataclasses import replace
+
+import pytest
+
+from linkwise.cluster import FabricKind, load_cluster
+from linkwise.errors import InputError
+from linkwise.estimate.job_inputs import (
+    LAYOUT_COLUMNS,
+    checked_layout,
+    job_columns,
+    network_columns,
+    nvlink_domain,
+)
+from linkwise.estimate.origins import input_names, input_origins
+from linkwise.job import Job, Precision
+from linkwise.layout import Layout, Schedule
+from linkwise.model import load_model
+
+LLAMA = Job(model=load_model("llama-3.1-8b"), sequence_length=8192, global_batch=128)
+
+
+def clusters(*names):
+    return [load_cluster(name) for name in names]
+
+
+@pytest.mark.parametrize(
+    "cluster", clusters("dgx-h100:4", "gb200-nvl72:18", "aws-p4d:2", "mgx-pcie-l40s-8:1")
+)
+def test_job_columns_when_joined_with_a_layout_are_all_that_terms_read(cluster):
+    have = set(job_columns(LLAMA, cluster)) | set(LAYOUT_COLUMNS)
+    assert input_names() <= have
+    assert set(input_origins(LLAMA, cluster)) == input_names()
+
+
+def test_share_when_a_dgx_h100_has_a_nic_per_gpu_is_400_gbit_per_s():
+    columns = network_columns(load_cluster("dgx-h100:32"))
+    assert columns["nic_bytes_per_s"] == pytest.approx(50e9)  # ConnectX-7 NDR, one direction
+    assert columns["network_fraction"] == "network_fraction_rdma"
+    assert columns["network_latency_s"] == pytest.approx(5e-6)
+
+
+def test_share_when_the_leaves_are_oversubscribed_is_divided_unless_rails_stay_on_theirs():
+    cluster = load_cluster("dgx-h100:32")
+    tree = replace(cluster, fabric=replace(cluster.fabric, kind=FabricKind.FAT_TREE, oversubscription=2.0))
+    rails = replace(cluster, fabric=replace(cluster.fabric, oversubscription=2.0))
+    assert network_columns(tree)["nic_bytes_per_s"] == pytest.approx(25e9)
+    assert network_columns(rails)["nic_bytes_per_s"] == pytest.approx(50e9)
+
+
+def test_fraction_when_the_transport_is_no_rdma_is_that_of_its_link():
+    efa = network_columns(load_cluster("aws-p4d:2"))
+    assert efa["network_fraction"] == 0.85  # catalogue: 57 to 78 GB/s of bus rate over 4 ports of 100 Gbit/s
+    tcp = network_columns(load_cluster("azure-nc-a100-v4:2"))
+    assert tcp["network_fraction"] == "network_fraction_tcp_many"
+    assert tcp["hop_network_fraction"] == "network_fraction_tcp_single"
+
+
+def test_domain_when_a_node_has_no_nvlink_is_the_node_at_pcie_rate():
+    domain = nvlink_domain(load_cluster("mgx-pcie-l40s-8:2"))
+    assert (domain.gpus, domain.is_pcie) == (8, True)
+    assert domain.bytes_per_s == pytest.approx(31e9, rel=0.05)  # generation 4, 16 lanes, one direction
+    assert "PCIe" in domain.assumption
+
+
+def test_domain_when_a_rack_of_72_does_not_divide_the_gpus_is_used_up_to_64():
+    domain = nvlink_domain(load_cluster("gb200-nvl72:64"))
+    assert (domain.gpus, domain.is_pcie) == (64, False)
+    assert "64 GPUs of each NVLink domain of 72" in domain.assumption
+    assert nvlink_domain(load_cluster("gb200-nvl72:18")).gpus == 72
+
+
+def test_precision_when_the_gpu_lacks_it_names_those_it_has():
+    with pytest.raises(InputError, match=r"has no fp8.*choose one of: bf16, fp16"):
+        job_columns(replace(LLAMA, precision=Precision.FP8), load_cluster("dgx-a100:1"))
+    with pytest.raises(InputError, match=r"has no bf16.*choose one of: fp16"):
+        job_columns(LLAMA, load_cluster("dgx-1-v100:1"))
+
+
+def test_layout_when_blanks_are_left_takes_the_habits_of_the_framework():
+    layout = checked_layout(LLAMA, load_cluster("dgx-h100:4"), Layout(tensor=4, pipeline=2))
+    assert (layout.data, layout.sequence_parallel, layout.schedule) == (4, True, Schedule.ONE_F_1F1B)
+    assert checked_layout(LLAMA, load_cluster("dgx-h100:4"), Layout()).sequence_parallel is False
+
+
+def test_layout_when_nothing_divides_lists_every_reason():
+    job = replace(LLAMA, global_batch=100, sequence_length=8191)
+    with pytest.raises(InputError) as caught:
+        checked_layout(job, load_cluster("dgx-h100:6"), Layout(tensor=3, context=2, expert=2))
+    message = str(caught.value)
+    assert "tensor 3 does not divide the 32 heads" in message
+    assert "2 x context 2 does not divide the sequence of 8191 tokens" in message
+    assert "does not divide the global batch of 100 sequences" in message
+    assert "expert 2 does not divide the 0 experts" in message
