@@ -17,6 +17,7 @@ import numpy as np
 from linkwise.errors import InputError
 from linkwise.estimate.columns import Axis, Floats, Table
 from linkwise.estimate.job_inputs import fixed_columns, framework_of_job, nvlink_domain
+from linkwise.network.placement import ranks_per_domain
 from linkwise.search.cuts import CUT_COLUMNS, Cuts, legal_cuts
 from linkwise.search.offers import Offer, offer_of
 
@@ -166,9 +167,8 @@ def _products(cuts: Cuts, job: Job, cluster: Cluster, offer: Offer) -> Iterator[
 
 def _spans_domains(columns: Mapping[str, Floats], domain: float) -> NDArray[np.bool_]:
     tensor, context, data = columns["tensor"], columns["context"], columns["data"]
-    inside = np.minimum(context, np.maximum(1.0, np.floor(domain / tensor))) * np.minimum(
-        data, np.maximum(1.0, np.floor(domain / (tensor * context)))
-    )
+    gpus = np.full_like(tensor, domain)
+    inside = ranks_per_domain(context, tensor, gpus) * ranks_per_domain(data, tensor * context, gpus)
     spans: NDArray[np.bool_] = (inside > 1.0) & (inside < data * context)
     return spans
 
