@@ -69,6 +69,12 @@ def test_code_of_the_page_runs(page, capsys):
     assert capsys.readouterr().out
 
 
+def test_excerpts_of_the_page_on_architecture_stand_in_the_source():
+    source = "".join(path.read_text(encoding="utf-8") for path in ROOT.glob("src/linkwise/*/*.py"))
+    for code in PYTHON.findall((ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")):
+        assert code in source
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_lead_somewhere(page):
     for target in LINK.findall(page.read_text(encoding="utf-8")):
