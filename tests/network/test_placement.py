@@ -1,4 +1,4 @@
-"""Where groups sit in a rank order, on nodes of eight and racks of 72."""
+"""Where groups sit in a rank order, on nodes of eight and in racks."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def one(value):
         (16, 4, 8, 2),
         (16, 3, 8, 2),  # whole ranks only
         (4, 16, 8, 1),  # farther apart than a node
-        (64, 1, 72, 64),
+        (64, 1, 64, 64),
     ],
 )
 def test_ranks_per_domain(size, stride, domain, local):
