@@ -168,7 +168,7 @@ def test_table_keeps_to_the_width_and_cuts_no_number(capsys, monkeypatch, width)
     monkeypatch.setenv("COLUMNS", str(width))
     assert run(["validate", "training", str(DATA), "--use", "bench", "--require", "mape=1"]) == 0
     printed = capsys.readouterr().out
-    assert max(map(len, printed.splitlines())) <= max(width, 72)
+    assert max(map(len, printed.splitlines())) <= max(width, 80)
     assert "…" not in printed
     assert "Decision regret over" in printed
     assert "at least 800" in printed

@@ -54,9 +54,9 @@ def validate() -> None:
 def training(file: Path, use: str | None, rows_path: Path | None, require: str | None, form: str) -> int:
     """Score the model on the measured training runs of FILE, a CSV.
 
-    Columns are those of docs/accuracy.md; a column config (path of a config.json, from the place of FILE) may
-    stand in place of the model's shape. Rows whose task is not pretrain are not scored; blank cells of a
-    layout are filled by one rule and marked.
+    Columns are those of docs/measurements.md; a column config (path of a config.json, from the place of
+    FILE) may stand in place of the model's shape. Rows whose task is not pretrain are not scored; blank cells
+    of a layout are filled by one rule and marked.
 
     Exit codes: 0 done, 1 a limit of --require does not hold, 2 wrong input, 4 no row could be scored.
     """

@@ -25,7 +25,7 @@ _TITLES = {
     "interconnect": "by interconnect",
     "complete": "by completeness",
 }
-_LEAST_NAME_WIDTH = 12
+_LEAST_NAME_WIDTH = 20
 _NUMBERS_WIDTH = 8 * len(_HEADINGS)
 _IDS_PRINTED = 12
 
