@@ -40,7 +40,10 @@ def validate() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--use", metavar="WORD,...", help="Score only rows with one of these words in the column use.")
 @click.option(
-    "--rows", "rows_path", type=click.Path(path_type=Path), help="Write every scored row there, as CSV."
+    "--rows",
+    "rows_path",
+    type=click.Path(path_type=Path),
+    help="Write every row there with its prediction, as CSV.",
 )
 @click.option(
     "--require",
