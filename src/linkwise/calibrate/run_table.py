@@ -10,12 +10,15 @@ import numpy as np
 from linkwise.calibrate.measured import MeasuredLayout, MeasuredRun
 from linkwise.estimate.columns import Evaluation, Floats, Integers, Table
 from linkwise.estimate.constants import BoundColumns, bind_columns
-from linkwise.estimate.inputs import gpu_inputs, model_inputs
+from linkwise.estimate.inputs import model_inputs
+from linkwise.estimate.job_inputs import stack_columns
 from linkwise.estimate.terms import TERMS
 from linkwise.job.framework import Habit
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
 
+OFFLOADED_FRACTION = 0.5
+"""Share of activations that "partial" offload takes off the GPU; the sources do not say which."""
 TCP_BY_GPUS = ("network_fraction_tcp_single", "network_fraction_tcp_many")
 
 
@@ -123,27 +126,19 @@ def usual_micro_batches(run: MeasuredRun) -> tuple[int, ...]:
 
 def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
     """Return every column of one candidate, except the model's."""
-    habits = dict(run.framework.columns())
-    gpu = gpu_inputs(run.gpu, precision=run.precision, framework=run.framework)
-    many = run.domain_gpus > 1
-    fraction = TCP_BY_GPUS[many] if run.network.kind == "tcp" else "network_fraction_rdma"
-    fused = bool(gpu["fused_attention"])
-    if run.precision == "bf16" and not run.framework.fuses_attention:
-        habits["gradient_element_bytes"] = 4.0
-        if run.framework.name == "megatron-deepspeed":
-            habits["gradient_store_bytes"] = 6.0
-    head = run.model.head_dim
+    stack = stack_columns(model=run.model, gpu=run.gpu, precision=run.precision, framework=run.framework)
     if run.data_parallel == "parameter_server":
-        habits["gradient_element_bytes"] = 4.0
+        stack["gradient_element_bytes"] = 4.0
+    tcp = run.network.kind == "tcp"
+    fraction = TCP_BY_GPUS[run.domain_gpus > 1] if tcp else "network_fraction_rdma"
+    gpipe = run.framework.schedule == "gpipe"
     return {
-        **habits,
-        **gpu,
-        "unaligned_head_factor": 1.0 if fused or head % 8 == 0 else 8.0,
-        "saved_input_bytes": 1.0 if run.precision in ("fp8", "nvfp4") and run.framework.name == "megatron" else 2.0,
-        "offloaded_activation_fraction": 0.5 if "activations" in run.offload else 0.0,
+        **stack,
+        "offloaded_activation_fraction": OFFLOADED_FRACTION if "activations" in run.offload else 0.0,
         "nic_bytes_per_s": run.network.share_bytes_per_s,
         "network_latency_s": run.network.latency_s,
         "network_fraction": fraction,
+        "hop_network_fraction": TCP_BY_GPUS[0] if tcp else fraction,
         "domain_gpus": float(run.domain_gpus),
         "gpus": float(run.gpus),
         "sequence_length": float(run.sequence_length),
@@ -159,6 +154,6 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "recompute": float(layout.recompute or 0),
         "sequence_parallel": float(bool(layout.sequence_parallel)),
         "hybrid_shard": float(layout.hybrid_shard),
-        "schedule": float(Schedule.GPIPE if run.framework.schedule == "gpipe" else Schedule.ONE_F_1F1B),
+        "schedule": float(Schedule.GPIPE if gpipe else Schedule.ONE_F_1F1B),
         "rank_order": 0.0,
     }

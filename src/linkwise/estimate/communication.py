@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.estimate.compute import BACKWARD_HOST, smooth_maximum
 from linkwise.estimate.term import Floats, term
 from linkwise.network.collectives import all_to_all_s, ring_all_gather_s, ring_all_reduce_s, tree_all_reduce_s
 from linkwise.network.placement import bus_bytes_per_s, ranks_per_domain
@@ -14,6 +15,9 @@ from linkwise.network.placement import bus_bytes_per_s, ranks_per_domain
 _RING = "ring closed forms (Thakur et al., 2005); bandwidth of the slowest hop, NICs shared by the groups of a domain"
 _FITTED = "form derived; share left exposed fitted on measured steps (docs/accuracy.md)"
 _ORDER = "Megatron rank order tensor-context-data-pipeline, or tensor-context-pipeline-data"
+
+PEERS_AT_ONCE = 8.0
+"""Peers an all-to-all keeps in flight at once; an assumption, NCCL's depends on channels and NICs."""
 
 
 @term("bytes/s", "nvlink_bytes_per_s x nvlink_fraction", "nccl-tests bus bandwidth over line rate, measured")
@@ -26,6 +30,12 @@ def nvlink_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvlink_fraction: Floa
 def nic_reached_bytes_per_s(nic_bytes_per_s: Floats, network_fraction: Floats) -> Floats:
     """Return what one GPU's share of the NICs reaches while its neighbours send too."""
     return nic_bytes_per_s * network_fraction
+
+
+@term("bytes/s", "nic_bytes_per_s x hop_network_fraction", "point to point: every GPU has a connection of its own")
+def nic_hop_bytes_per_s(nic_bytes_per_s: Floats, hop_network_fraction: Floats) -> Floats:
+    """Return what one GPU's share of the NICs reaches in sends to one other GPU."""
+    return nic_bytes_per_s * hop_network_fraction
 
 
 # ------------------------------------------------------------------------------------------------ placement
@@ -63,8 +73,8 @@ def gradient_local(
     return context_local * ranks_per_domain(data, data_stride, domain_gpus)
 
 
-@term("1", "1 where neighbouring stages sit in different domains", _ORDER)
-def hop_share_across(
+@term("1", "stages of stride t c d (t c where they sit inside) in a domain", _ORDER)
+def stages_per_domain(
     tensor: Floats,
     context: Floats,
     data: Floats,
@@ -72,11 +82,16 @@ def hop_share_across(
     rank_order: Floats,
     domain_gpus: Floats,
 ) -> Floats:
-    """Return the share of pipeline hops that leave the NVLink domain."""
+    """Return how many stages of one pipeline share an NVLink domain."""
     stride = tensor * context * np.where(rank_order >= 1, 1.0, data)
-    inside = ranks_per_domain(pipeline, stride, domain_gpus)
+    return ranks_per_domain(pipeline, stride, domain_gpus)
+
+
+@term("1", "(ceil(p / stages in a domain) - 1) / (p - 1)", _ORDER)
+def hop_share_across(pipeline: Floats, stages_per_domain: Floats) -> Floats:
+    """Return the share of pipeline hops that leave the NVLink domain."""
     hops = np.maximum(pipeline - 1.0, 1.0)
-    return np.where(pipeline > 1.0, (np.ceil(pipeline / inside) - 1.0) / hops, 0.0)
+    return np.where(pipeline > 1.0, (np.ceil(pipeline / stages_per_domain) - 1.0) / hops, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ tensor
@@ -106,20 +121,39 @@ def tensor_collective_s(
     return np.where(tensor > 1.0, latency + np.minimum(ring, np.where(domains > 1.0, tree, ring)), 0.0)
 
 
-@term("s", "exposed share x collective x (4, or 6 where the whole layer is recomputed)", _FITTED)
+@term("s", "per pass: [gpu + 2 e x collective] joined with host, less [gpu] joined with host", _FITTED)
 def layer_tensor_s(
-    tensor_collective_s: Floats, tensor_exposed_fraction: Floats, recompute: Floats
+    tensor_collective_s: Floats,
+    tensor_exposed_fraction: Floats,
+    recompute: Floats,
+    forward_gpu_s: Floats,
+    backward_gpu_s: Floats,
+    host_layer_s: Floats,
 ) -> Floats:
-    """Return the tensor-parallel time one layer leaves exposed: two collectives each way."""
-    passes = 4.0 + 2.0 * (recompute >= 2)
-    return passes * tensor_exposed_fraction * tensor_collective_s
+    """Return the tensor-parallel time one layer leaves exposed: two collectives a pass.
+
+    Notes
+    -----
+    The host launches kernels and collectives ahead of the GPU, so where it is the slower of the two a collective hides
+    in its time: the exposed part is what the pass is longer for having it.
+    """
+    shown = 2.0 * tensor_exposed_fraction * tensor_collective_s
+    host_backward = BACKWARD_HOST * host_layer_s
+    forward = smooth_maximum(forward_gpu_s + shown, host_layer_s) - smooth_maximum(forward_gpu_s, host_layer_s)
+    backward = smooth_maximum(backward_gpu_s + shown, host_backward) - smooth_maximum(
+        backward_gpu_s, host_backward
+    )
+    return np.where(recompute >= 2, 2.0, 1.0) * forward + backward
 
 
 # ------------------------------------------------------------------------------------------------ context
 
 
-@term("s", "3 passes of the keys and values around c ranks, hidden behind the attention as far as that lasts",
-      "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward")
+@term(
+    "s",
+    "3 passes of the keys and values around c ranks, hidden behind the attention (and the host's slack) as far as that lasts",
+    "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
+)
 def layer_context_s(
     tokens: Floats,
     tensor: Floats,
@@ -127,6 +161,8 @@ def layer_context_s(
     context_local: Floats,
     key_value_width: Floats,
     attention_forward_s: Floats,
+    forward_gpu_s: Floats,
+    host_layer_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
     nic_reached_bytes_per_s: Floats,
     collective_latency_s: Floats,
@@ -138,14 +174,19 @@ def layer_context_s(
     block = 2.0 * tokens * key_value_width / tensor
     crossing = np.where(context > context_local, network_latency_s, 0.0)
     ring = (context - 1.0) * (block / rate + crossing)
-    shown = np.maximum(3.0 * ring - 3.0 * attention_forward_s, context_exposed_fraction * 3.0 * ring)
-    return np.where(context > 1.0, shown + 3.0 * collective_latency_s, 0.0)
+    slack = smooth_maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
+    shown = np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
+    return np.where(context > 1.0, 3.0 * (shown + collective_latency_s), 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ experts
 
 
-@term("s", "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share", _FITTED)
+@term(
+    "s",
+    "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share; latency by rounds of 8 peers",
+    _FITTED,
+)
 def layer_expert_s(
     tokens: Floats,
     tensor: Floats,
@@ -165,7 +206,8 @@ def layer_expert_s(
     """Return the expert-parallel time one average layer leaves exposed."""
     copies = np.where(expert > expert_local, np.minimum(experts_per_token, expert_node_limit), experts_per_token)
     send = 2.0 * tokens * copies * hidden / tensor
-    latency = collective_latency_s + np.where(expert > expert_local, network_latency_s, 0.0)
+    rounds = np.ceil((expert - expert_local) / PEERS_AT_ONCE)
+    latency = collective_latency_s * np.log2(expert) + rounds * network_latency_s
     call = all_to_all_s(
         expert, expert_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, latency
     )
@@ -182,13 +224,13 @@ def hop_across_s(
     hidden: Floats,
     hop_cut: Floats,
     tensor: Floats,
-    nic_reached_bytes_per_s: Floats,
+    nic_hop_bytes_per_s: Floats,
     network_latency_s: Floats,
     hop_latencies: Floats,
 ) -> Floats:
     """Return the time of one activation hop over the network."""
     bytes_sent = 2.0 * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
-    return hop_latencies * network_latency_s + bytes_sent / nic_reached_bytes_per_s
+    return hop_latencies * network_latency_s + bytes_sent / nic_hop_bytes_per_s
 
 
 @term("s", "2 T h / t bytes to the next stage over NVLink, plus latency", _RING)
@@ -298,11 +340,13 @@ def expert_gradient_s(
 TERMS = (
     nvlink_reached_bytes_per_s,
     nic_reached_bytes_per_s,
+    nic_hop_bytes_per_s,
     tensor_local,
     context_local,
     expert_local,
     data_stride,
     gradient_local,
+    stages_per_domain,
     hop_share_across,
     tensor_collective_s,
     layer_tensor_s,

@@ -14,6 +14,9 @@ _DERIVED = "derived: shapes of the transformer layer (Narayanan et al., Efficien
 _FITTED = "form: roofline with a saturation in each dimension; constant fitted on measured steps (docs/accuracy.md)"
 _FLASH = "Dao, FlashAttention-2, 2023: backward is 2.5 forwards; causal masking halves the square"
 
+BACKWARD_HOST = 1.3
+"""Kernels the host launches in a layer's backward pass over those of its forward pass."""
+
 
 @term("tokens", "micro_batch x sequence_length / context", _DERIVED)
 def tokens(micro_batch: Floats, sequence_length: Floats, context: Floats) -> Floats:
@@ -171,37 +174,47 @@ def elementwise_forward_s(
     return elementwise_traffic * moved / memory_bytes_per_s
 
 
-@term("s", "(gpu^6 + host^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
-def layer_forward_s(
+@term("s", "matrix products + experts + attention + memory-bound work", "sum of its terms")
+def forward_gpu_s(
     linear_forward_s: Floats,
     expert_forward_s: Floats,
     attention_forward_s: Floats,
     elementwise_forward_s: Floats,
-    host_layer_s: Floats,
-    mixture_layer_s: Floats,
-    moe_fraction: Floats,
     kernel_factor: Floats,
 ) -> Floats:
-    """Return the forward time of one average layer: the GPU's work, not below what the host needs to launch it."""
-    gpu = kernel_factor * (linear_forward_s + expert_forward_s + attention_forward_s + elementwise_forward_s)
-    return smooth_maximum(gpu, host_layer_s) + mixture_layer_s * moe_fraction
+    """Return what the GPU computes in the forward pass of one average layer."""
+    return kernel_factor * (
+        linear_forward_s + expert_forward_s + attention_forward_s + elementwise_forward_s
+    )
 
 
-@term("s", "(gpu^6 + (1.3 host)^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
-def layer_backward_s(
+@term("s", "2 x (matrix products + experts + memory-bound work) + attention backward", "sum of its terms")
+def backward_gpu_s(
     linear_forward_s: Floats,
     expert_forward_s: Floats,
     attention_backward_s: Floats,
     elementwise_forward_s: Floats,
-    host_layer_s: Floats,
-    mixture_layer_s: Floats,
-    moe_fraction: Floats,
     kernel_factor: Floats,
 ) -> Floats:
-    """Return the backward time of one average layer."""
+    """Return what the GPU computes in the backward pass of one average layer."""
     linear = linear_forward_s + expert_forward_s + elementwise_forward_s
-    gpu = kernel_factor * (2.0 * linear + attention_backward_s)
-    return smooth_maximum(gpu, 1.3 * host_layer_s) + mixture_layer_s * moe_fraction
+    return kernel_factor * (2.0 * linear + attention_backward_s)
+
+
+@term("s", "(gpu^6 + host^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
+def layer_forward_s(
+    forward_gpu_s: Floats, host_layer_s: Floats, mixture_layer_s: Floats, moe_fraction: Floats
+) -> Floats:
+    """Return the forward time of one average layer: the GPU's work, not below what the host needs to launch it."""
+    return smooth_maximum(forward_gpu_s, host_layer_s) + mixture_layer_s * moe_fraction
+
+
+@term("s", "(gpu^6 + (1.3 host)^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
+def layer_backward_s(
+    backward_gpu_s: Floats, host_layer_s: Floats, mixture_layer_s: Floats, moe_fraction: Floats
+) -> Floats:
+    """Return the backward time of one average layer."""
+    return smooth_maximum(backward_gpu_s, BACKWARD_HOST * host_layer_s) + mixture_layer_s * moe_fraction
 
 
 @term("s", "full: a forward; selective: the attention core (Megatron) or a share of the linear layers (torchtitan)",
@@ -259,6 +272,8 @@ TERMS = (
     attention_forward_s,
     attention_backward_s,
     elementwise_forward_s,
+    forward_gpu_s,
+    backward_gpu_s,
     layer_forward_s,
     layer_backward_s,
     layer_recompute_s,

@@ -22,6 +22,9 @@ GENERATIONS: Mapping[str, str] = {
 }
 """Generation whose fitted constants a GPU architecture takes; others take `other`."""
 
+FP8_GENERATIONS = ("hopper", "blackwell")
+"""Generations whose 8-bit products were fitted apart."""
+
 OPERAND_BYTES: Mapping[str, float] = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.6, "tf32": 4.0, "fp32": 4.0}
 """Bytes of one element that a matrix product reads (nvfp4 with its block scales)."""
 
@@ -84,8 +87,10 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
     name = "bf16" if precision == "bf16" and "bf16" in gpu.flop_per_s else precision
     linear = half if name in ("bf16", "fp16") else gpu.flop_per_s[name]
     efficiency = f"gemm_efficiency_half_{generation}"
-    if name in ("fp8", "nvfp4"):
-        efficiency = f"gemm_efficiency_{name}"
+    if name == "fp8":
+        efficiency = f"gemm_efficiency_fp8_{generation if generation in FP8_GENERATIONS else 'other'}"
+    if name == "nvfp4":
+        efficiency = "gemm_efficiency_nvfp4"
     fused = framework.fuses_attention and generation != "volta"
     attention = framework.attention
     if attention == "pytorch" and generation == "ampere":
@@ -101,7 +106,9 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         "memory_bytes_per_s": gpu.memory_bandwidth_bytes_per_s,
         "memory_available_bytes": gpu.memory_bytes,
         "nvlink_bytes_per_s": gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s or 16e9,
+        "nvlink_fraction": f"nvlink_fraction_{generation}",
         "operand_bytes": OPERAND_BYTES[precision],
+        **({"host_layer_s": "host_layer_volta_s"} if generation == "volta" else {}),
     }
 
 

@@ -75,20 +75,13 @@ def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framewor
 
     Notes
     -----
-    Stacks without fused attention reduce bf16 gradients in 32 bits (Megatron-LM
-    `--accumulate-allreduce-grads-in-fp32`, which bf16 implied; BLOOM, Megatron-DeepSpeed). Only Megatron
-    keeps 8-bit copies of inputs for backward (Transformer Engine).
+    Heads whose size is no multiple of 8 lose the tensor cores in unfused products (BigScience chronicles, 2022).
     """
-    habits = dict(framework.columns())
     figures = gpu_inputs(gpu, precision=precision, framework=framework)
-    if precision == "bf16" and not framework.fuses_attention:
-        habits["gradient_element_bytes"] = 4.0
-        if framework.name == "megatron-deepspeed":
-            habits["gradient_store_bytes"] = 6.0
     eager_unaligned = not figures["fused_attention"] and model.head_dim % 8
-    eight_bit_inputs = precision in ("fp8", "nvfp4") and framework.name == "megatron"
+    eight_bit_inputs = precision in ("fp8", "nvfp4") and framework.eight_bit_inputs
     return {
-        **habits,
+        **framework.columns(precision),
         **figures,
         "unaligned_head_factor": 8.0 if eager_unaligned else 1.0,
         "saved_input_bytes": 1.0 if eight_bit_inputs else 2.0,

@@ -89,10 +89,32 @@ def bubble_s(
     return share * (pipeline - 1.0) / virtual_pipeline * mean_stage_s
 
 
-@term("s", "hop of the slowest link between neighbouring stages", _1F1B)
-def slowest_hop_s(hop_share_across: Floats, hop_across_s: Floats, hop_inside_s: Floats) -> Floats:
-    """Return the time of the slowest hop."""
-    return np.where(hop_share_across > 0, hop_across_s, hop_inside_s)
+@term("s", "both neighbours across: 2 hops across; one of them inside: one of each; all inside: 2 inside", _1F1B + "; exchanges with a neighbour go both ways at once")
+def slowest_exchange_s(
+    hop_share_across: Floats, stages_per_domain: Floats, hop_across_s: Floats, hop_inside_s: Floats
+) -> Floats:
+    """Return the time the worst placed stage exchanges activations and gradients with its two neighbours."""
+    mixed = hop_across_s + hop_inside_s
+    crossing = np.where(stages_per_domain > 1.0, mixed, 2.0 * hop_across_s)
+    return np.where(hop_share_across > 0, crossing, 2.0 * hop_inside_s)
+
+
+@term("s", "max(0, hop - forward) + max(0, hop - backward) of the stage, hops by bandwidth alone", "Huang et al., GPipe, 2019: sends run beside the next micro-batch")
+def gpipe_hops_s(
+    micro_batches: Floats,
+    stage_layers: Floats,
+    layer_forward_s: Floats,
+    slowest_stage_s: Floats,
+    slowest_exchange_s: Floats,
+    hop_share_across: Floats,
+    network_latency_s: Floats,
+    hop_latencies: Floats,
+) -> Floats:
+    """Return the hops a GPipe pipeline cannot hide in its steady part: latency is hidden, bandwidth is not."""
+    hop = 0.5 * slowest_exchange_s - np.where(hop_share_across > 0, hop_latencies * network_latency_s, 0.0)
+    forward = stage_layers * layer_forward_s
+    backward = slowest_stage_s - forward
+    return micro_batches * (np.maximum(hop - forward, 0.0) + np.maximum(hop - backward, 0.0))
 
 
 @term("s", "2 v hops per micro-batch left exposed, and 2 (p - 1) hops to fill and drain; GPipe overlaps the steady part", _1F1B)
@@ -101,17 +123,16 @@ def pipeline_s(
     pipeline: Floats,
     virtual_pipeline: Floats,
     schedule: Floats,
-    steady_s: Floats,
-    slowest_hop_s: Floats,
+    slowest_exchange_s: Floats,
+    gpipe_hops_s: Floats,
     hop_share_across: Floats,
     hop_across_s: Floats,
     hop_inside_s: Floats,
     hop_exposed_fraction: Floats,
 ) -> Floats:
     """Return the pipeline communication left exposed in one step."""
-    steady = 2.0 * micro_batches * virtual_pipeline * slowest_hop_s
-    overlapped = np.maximum(steady - steady_s, 0.0)
-    shown = np.where(schedule == 1.0, overlapped, hop_exposed_fraction * steady)
+    steady = hop_exposed_fraction * micro_batches * virtual_pipeline * slowest_exchange_s
+    shown = np.where(schedule == 1.0, gpipe_hops_s, steady)
     mean_hop = hop_share_across * hop_across_s + (1.0 - hop_share_across) * hop_inside_s
     return np.where(pipeline > 1.0, shown + 2.0 * (pipeline - 1.0) * mean_hop, 0.0)
 
@@ -127,9 +148,10 @@ def stage_dense_parameters(
     pipeline: Floats,
     embedding_parameters: Floats,
     head_parameters: Floats,
+    logits_share: Floats,
 ) -> Floats:
     """Return the dense parameters one rank of the first stage holds."""
-    ends = embedding_parameters + np.where(pipeline > 1.0, 0.0, head_parameters)
+    ends = logits_share * embedding_parameters + np.where(pipeline > 1.0, 0.0, head_parameters)
     return (stage_layers * layer_parameters + ends) / tensor
 
 
@@ -350,7 +372,8 @@ TERMS = (
     mean_stage_s,
     steady_s,
     bubble_s,
-    slowest_hop_s,
+    slowest_exchange_s,
+    gpipe_hops_s,
     pipeline_s,
     stage_dense_parameters,
     stage_expert_parameters,

@@ -21,10 +21,9 @@ Habit = float | str
 _COMMON: Mapping[str, Habit] = MappingProxyType(
     {
         "gemm_saturation": "gemm_saturation",
-        "elementwise_traffic": "elementwise_traffic",
+        "elementwise_traffic": "elementwise_traffic_tuned",
         "unfused_attention_traffic": "unfused_attention_traffic",
         "mixture_layer_s": "mixture_layer_s",
-        "nvlink_fraction": "nvlink_fraction",
         "collective_latency_s": "collective_latency_s",
         "straggler_fraction": "straggler_fraction",
         "optimizer_traffic_bytes": "optimizer_traffic_bytes",
@@ -85,6 +84,12 @@ class Framework:
         Largest virtual pipeline its recipes take where the run does not say; 1 is none.
     schedule
         Pipeline schedule, a word of `linkwise.layout.Schedule`.
+    zero_stage
+        Sharding where a run does not say.
+    eight_bit_inputs
+        Whether 8-bit precisions keep the inputs of matrix products in 8 bits for the backward pass.
+    bf16_habits
+        Habits that take the place of others in bf16.
     habits
         Columns of the estimate this framework sets.
     """
@@ -97,11 +102,13 @@ class Framework:
     interleaves: int = 1
     schedule: str = "1f1b"
     zero_stage: int = 1
+    eight_bit_inputs: bool = False
+    bf16_habits: Mapping[str, Habit] = field(default_factory=dict)
     habits: Mapping[str, Habit] = field(default_factory=dict)
 
-    def columns(self) -> Mapping[str, Habit]:
-        """Return every habit, the common ones where this framework has none of its own."""
-        return {**_COMMON, **self.habits}
+    def columns(self, precision: str) -> Mapping[str, Habit]:
+        """Return every habit at a precision, the common ones where this framework has none of its own."""
+        return {**_COMMON, **self.habits, **(self.bf16_habits if precision == "bf16" else {})}
 
 
 _CLASSIC = Framework(
@@ -110,10 +117,12 @@ _CLASSIC = Framework(
     fuses_attention=False,
     sequence_parallel=False,
     zero_stage=0,
+    bf16_habits={"gradient_element_bytes": 4.0},
     habits={
         "tensor_exposed_fraction": 1.0,
         "gradient_exposed_fraction": 1.0,
         "host_layer_s": "host_layer_classic_s",
+        "elementwise_traffic": "elementwise_traffic",
         "hop_exposed_fraction": 1.0,
         "hop_latencies": 2.0,
         "dropout_masks": 1.0,
@@ -121,21 +130,43 @@ _CLASSIC = Framework(
     },
 )
 _MEGATRON_DEEPSPEED = replace(
-    _CLASSIC, name="megatron-deepspeed", habits={**_CLASSIC.habits, "gradient_store_bytes": 2.0}
+    _CLASSIC,
+    name="megatron-deepspeed",
+    bf16_habits={"gradient_element_bytes": 4.0, "gradient_store_bytes": 6.0},
+    habits={
+        **_CLASSIC.habits,
+        "gradient_store_bytes": 2.0,
+        "framework_overhead_fraction": "megatron_deepspeed_overhead",
+    },
 )
-_TUNED = Framework(name="megatron", family="megatron", interleaves=8, habits={"gradient_store_bytes": 2.0})
+_TUNED = Framework(
+    name="megatron",
+    family="megatron",
+    interleaves=8,
+    eight_bit_inputs=True,
+    habits={"gradient_store_bytes": 2.0},
+)
+_TUNED_2025 = replace(
+    _TUNED, name="megatron-2025", habits={**_TUNED.habits, "mixture_layer_s": "mixture_layer_2025_s"}
+)
+_PLAIN_HABITS: Mapping[str, Habit] = {
+    "tensor_exposed_fraction": 1.0,
+    "gradient_exposed_fraction": 1.0,
+    "gradient_element_bytes": 4.0,
+}
+_PLAIN = Framework(name="megatron-plain", family="megatron", habits=_PLAIN_HABITS)
 _NANOTRON = Framework(
     name="nanotron",
     family="megatron",
-    habits={"gradient_store_bytes": 6.0, "eager_activations": 1.0, "logit_element_bytes": 10.0},
+    habits={**_PLAIN_HABITS, "gradient_store_bytes": 6.0, "eager_activations": 1.0, "logit_element_bytes": 10.0},
 )
-_PLAIN = Framework(name="megatron-plain", family="megatron", habits={})
 _FSDP_HABITS: Mapping[str, Habit] = {
     "weight_element_bytes": 4.0,
     "gradient_store_bytes": 4.0,
     "optimizer_state_bytes": 8.0,
     "logit_element_bytes": 8.0,
     "eager_activations": 1.0,
+    "elementwise_traffic": "elementwise_traffic",
     "shards_every_pass": 1.0,
     "hop_exposed_fraction": 1.0,
 }
@@ -173,6 +204,7 @@ _DEEPSPEED_2021 = Framework(
         "shards_every_pass": 1.0,
         "sharded_traffic_factor": "zero3_2021_traffic",
         "host_layer_s": "host_layer_classic_s",
+        "elementwise_traffic": "elementwise_traffic",
         "dropout_masks": 1.0,
     },
 )
@@ -185,9 +217,11 @@ _GPIPE = Framework(
     zero_stage=0,
     habits={
         "kernel_factor": "gpipe_compute",
+        "logits_share": 0.0,
         "gradient_exposed_fraction": 1.0,
         "gradient_element_bytes": 4.0,
         "host_layer_s": "host_layer_classic_s",
+        "elementwise_traffic": "elementwise_traffic",
         "hop_latencies": 1.0,
         "dropout_masks": 1.0,
     },
@@ -214,8 +248,11 @@ FRAMEWORKS: Mapping[str, Framework] = MappingProxyType(
         one.name: one
         for one in (
             _CLASSIC,
+            _MEGATRON_DEEPSPEED,
             _TUNED,
+            _TUNED_2025,
             _PLAIN,
+            _NANOTRON,
             _FSDP,
             _TORCHTITAN,
             _DEEPSPEED,
@@ -233,11 +270,14 @@ _OF_FAMILY = {
     "deepspeed": "deepspeed",
     "gpipe": "gpipe",
     "jax": "jax",
-    "other": "megatron-plain",
+    "other": "megatron",
 }
 _TUNED_WORDS = ("nemo", "megatron-bridge", "megatron-core")
 CLASSIC_UNTIL = 2022
 """Megatron up to this year has no fused attention, no sequence parallelism by default and hides no communication."""
+
+MIXTURE_SYNCS_UNTIL = 2025
+"""Releases of the tuned Megatron stacks up to this year wait on the host in every mixture layer."""
 
 
 def framework_of(*, framework: str, family: str, year: int) -> Framework:
@@ -261,7 +301,7 @@ def framework_of(*, framework: str, family: str, year: int) -> Framework:
     if "nanotron" in word:
         return _NANOTRON
     if family == "megatron" and any(name in word for name in _TUNED_WORDS):
-        return _TUNED
+        return _TUNED if year > MIXTURE_SYNCS_UNTIL else _TUNED_2025
     if "torchtitan" in word:
         return _TORCHTITAN
     if family == "deepspeed" and year <= CLASSIC_UNTIL:

@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def ranks_per_domain(size: Floats, stride: Floats, domain_gpus: Floats) -> Floats:
-    """Return how many ranks of a group share one NVLink domain.
+    """Return how many ranks of a group share one NVLink domain, where they are fewest.
 
     Parameters
     ----------
@@ -23,14 +23,18 @@ def ranks_per_domain(size: Floats, stride: Floats, domain_gpus: Floats) -> Float
     Returns
     -------
     Floats
-        Between 1 and `size` [1]; a domain that the group does not fill evenly counts its whole ranks only.
+        Between 1 and `size` [1].
 
     Notes
     -----
-    A group of stride s meets floor(g/s) of its ranks in a domain of g GPUs when ranks are laid out in order. A group that
-    spans domains is as fast as its emptiest one, hence the largest divisor-like share: min(size, max(1, floor(g/s))).
+    Groups of span w = size x stride follow one another in the rank order, in domains of g GPUs. Where w divides g every
+    group lies inside one domain; where g divides w it fills g / stride places of each. Otherwise groups straddle: they
+    begin at every multiple of gcd(w, g), so some group has only gcd(w, g) / stride ranks in a domain, and a ring is as
+    fast as its emptiest domain.
     """
-    return np.minimum(size, np.maximum(1.0, np.floor(domain_gpus / stride)))
+    span = size * stride
+    shared = np.gcd(span.astype(np.int64), domain_gpus.astype(np.int64)).astype(np.float64)
+    return np.minimum(size, np.maximum(1.0, np.floor(shared / stride)))
 
 
 def bus_bytes_per_s(
