@@ -2,8 +2,8 @@
 
     python tools/fit.py [MEASUREMENTS.csv]
 
-Every row of the file with task pretrain and use bench or core takes part; sources weigh alike. Intervals come from fits
-that have not seen the publisher of a run.
+Every row of the file with task pretrain and use bench or core takes part; sources weigh alike. Intervals
+come from fits that have not seen the publisher of a run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def main() -> None:
     runs = read_measurements(path, use=("bench", "core")).runs
     constants = fit(runs)
     measured = np.array([run.step_time_s for run in runs])
-    for name, times in (("in sample", predict(runs, constants)), ("left out", left_out := leave_one_source_out(runs))):
+    for name, times in (
+        ("in sample", predict(runs, constants)),
+        ("left out", left_out := leave_one_source_out(runs)),
+    ):
         error = np.abs(times / measured - 1.0)
         print(f"{name:10s} median {np.median(error):.3f} mean {np.mean(error):.3f} of {len(runs)} runs")
     entries = json.loads(CONSTANTS.read_text(encoding="utf-8"))

@@ -45,7 +45,9 @@ def free_constants() -> tuple[FreeConstant, ...]:
     """Return the constants marked ``fit`` in `constants.json`."""
     text = files("linkwise.estimate").joinpath("constants.json").read_text(encoding="utf-8")
     return tuple(
-        FreeConstant(name=name, start=entry.get("start", entry["value"]), low=entry["low"], high=entry["high"])
+        FreeConstant(
+            name=name, start=entry.get("start", entry["value"]), low=entry["low"], high=entry["high"]
+        )
         for name, entry in json.loads(text).items()
         if entry.get("fit")
     )
@@ -56,7 +58,8 @@ def source_weights(runs: Sequence[MeasuredRun]) -> Floats:
 
     Notes
     -----
-    A source of n rows gets the total weight n / (n + 4), shared evenly: one row alone weighs a fifth of a large source.
+    A source of n rows gets the total weight n / (n + 4), shared evenly: one row alone weighs a fifth of a
+    large source.
     """
     weights = np.zeros(len(runs))
     for positions in group_by_source(runs).values():
@@ -120,7 +123,7 @@ def predict(runs: Sequence[MeasuredRun], constants: Mapping[str, float]) -> Floa
 
 def publisher(source: str) -> str:
     """Return the publisher of a source: both vTrain parts are one."""
-    return source.split("-")[0]
+    return source.partition("-")[0]
 
 
 def leave_one_source_out(runs: Sequence[MeasuredRun], start: Mapping[str, float] | None = None) -> Floats:
@@ -128,7 +131,7 @@ def leave_one_source_out(runs: Sequence[MeasuredRun], start: Mapping[str, float]
     predicted = np.full(len(runs), np.nan)
     names = np.array([publisher(run.source) for run in runs])
     for name in dict.fromkeys(names):
-        inside = np.flatnonzero(names == name)
+        inside = [int(place) for place in np.flatnonzero(names == name)]
         rest = [run for run, other in zip(runs, names, strict=True) if other != name]
         constants = fit(rest, start=start, rounds=1)
         predicted[inside] = predict([runs[i] for i in inside], constants)
@@ -155,8 +158,9 @@ def fitted_intervals(runs: Sequence[MeasuredRun], left_out_s: Floats) -> dict[st
 
     Notes
     -----
-    The half-width is the weighted quantile of |log(measured / predicted)|, alike on both sides: a bias of left-out fits is
-    not one of the fit that is shipped. Inside a class its rows count, beside `BORROWED_ROWS` rows' worth of all.
+    The half-width is the weighted quantile of |log(measured / predicted)|, alike on both sides: a bias of
+    left-out fits is not one of the fit that is shipped. Inside a class its rows count, beside
+    `BORROWED_ROWS` rows' worth of all.
     """
     size = np.abs(np.log(np.array([run.step_time_s for run in runs]) / left_out_s))
     weights = source_weights(runs)

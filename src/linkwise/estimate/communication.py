@@ -1,6 +1,7 @@
-"""Time of what one step sends: tensor, context, expert, pipeline and data parallelism, priced where the ranks sit.
+"""Time of what one step sends, priced where the ranks sit: tensor, context, expert, pipeline, data.
 
-Symbols: T tokens per rank, h hidden size, n ranks of the group, l of them in one NVLink domain, B bytes/s of the slowest hop.
+Symbols: T tokens per rank, h hidden size, n ranks of the group, l of them in one NVLink domain, B bytes/s of
+the slowest hop.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from linkwise.estimate.term import Floats, term
 from linkwise.network.collectives import all_to_all_s, ring_all_gather_s, ring_all_reduce_s, tree_all_reduce_s
 from linkwise.network.placement import bus_bytes_per_s, ranks_per_domain
 
-_RING = "ring closed forms (Thakur et al., 2005); bandwidth of the slowest hop, NICs shared by the groups of a domain"
+_RING = (
+    "ring closed forms (Thakur et al., 2005); bandwidth of the slowest hop, NICs shared by the groups of "
+    "a domain"
+)
 _FITTED = "form derived; share left exposed fitted on measured steps (docs/accuracy.md)"
 _ORDER = "Megatron rank order tensor-context-data-pipeline, or tensor-context-pipeline-data"
 
@@ -26,13 +30,21 @@ def nvlink_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvlink_fraction: Floa
     return nvlink_bytes_per_s * nvlink_fraction
 
 
-@term("bytes/s", "nic_bytes_per_s x network_fraction", "achieved bus bandwidth over line rate, fitted per kind of network")
+@term(
+    "bytes/s",
+    "nic_bytes_per_s x network_fraction",
+    "achieved bus bandwidth over line rate, fitted per kind of network",
+)
 def nic_reached_bytes_per_s(nic_bytes_per_s: Floats, network_fraction: Floats) -> Floats:
     """Return what one GPU's share of the NICs reaches while its neighbours send too."""
     return nic_bytes_per_s * network_fraction
 
 
-@term("bytes/s", "nic_bytes_per_s x hop_network_fraction", "point to point: every GPU has a connection of its own")
+@term(
+    "bytes/s",
+    "nic_bytes_per_s x hop_network_fraction",
+    "point to point: every GPU has a connection of its own",
+)
 def nic_hop_bytes_per_s(nic_bytes_per_s: Floats, hop_network_fraction: Floats) -> Floats:
     """Return what one GPU's share of the NICs reaches in sends to one other GPU."""
     return nic_bytes_per_s * hop_network_fraction
@@ -66,9 +78,7 @@ def data_stride(tensor: Floats, context: Floats, pipeline: Floats, rank_order: F
 
 
 @term("1", "ranks of a gradient group (data x context) in a domain", _ORDER)
-def gradient_local(
-    data: Floats, context: Floats, context_local: Floats, data_stride: Floats, domain_gpus: Floats
-) -> Floats:
+def gradient_local(data: Floats, context_local: Floats, data_stride: Floats, domain_gpus: Floats) -> Floats:
     """Return how many ranks of a gradient group share an NVLink domain."""
     return context_local * ranks_per_domain(data, data_stride, domain_gpus)
 
@@ -134,12 +144,14 @@ def layer_tensor_s(
 
     Notes
     -----
-    The host launches kernels and collectives ahead of the GPU, so where it is the slower of the two a collective hides
-    in its time: the exposed part is what the pass is longer for having it.
+    The host launches kernels and collectives ahead of the GPU, so where it is the slower of the two a
+    collective hides in its time: the exposed part is what the pass is longer for having it.
     """
     shown = 2.0 * tensor_exposed_fraction * tensor_collective_s
     host_backward = BACKWARD_HOST * host_layer_s
-    forward = smooth_maximum(forward_gpu_s + shown, host_layer_s) - smooth_maximum(forward_gpu_s, host_layer_s)
+    forward = smooth_maximum(forward_gpu_s + shown, host_layer_s) - smooth_maximum(
+        forward_gpu_s, host_layer_s
+    )
     backward = smooth_maximum(backward_gpu_s + shown, host_backward) - smooth_maximum(
         backward_gpu_s, host_backward
     )
@@ -151,7 +163,8 @@ def layer_tensor_s(
 
 @term(
     "s",
-    "3 passes of the keys and values around c ranks, hidden behind the attention (and the host's slack) as far as that lasts",
+    "3 passes of the keys and values around c ranks, hidden behind the attention (and the host's slack) "
+    "as far as that lasts",
     "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
 )
 def layer_context_s(
@@ -184,7 +197,8 @@ def layer_context_s(
 
 @term(
     "s",
-    "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share; latency by rounds of 8 peers",
+    "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share; latency by "
+    "rounds of 8 peers",
     _FITTED,
 )
 def layer_expert_s(
@@ -204,7 +218,9 @@ def layer_expert_s(
     expert_exposed_fraction: Floats,
 ) -> Floats:
     """Return the expert-parallel time one average layer leaves exposed."""
-    copies = np.where(expert > expert_local, np.minimum(experts_per_token, expert_node_limit), experts_per_token)
+    copies = np.where(
+        expert > expert_local, np.minimum(experts_per_token, expert_node_limit), experts_per_token
+    )
     send = 2.0 * tokens * copies * hidden / tensor
     rounds = np.ceil((expert - expert_local) / PEERS_AT_ONCE)
     latency = collective_latency_s * np.log2(expert) + rounds * network_latency_s
@@ -218,7 +234,11 @@ def layer_expert_s(
 # ------------------------------------------------------------------------------------------------ pipeline
 
 
-@term("s", "2 T h / (t) bytes to the next stage, over NVLink or the GPU's share of the NICs, plus latency", _RING)
+@term(
+    "s",
+    "2 T h / (t) bytes to the next stage, over NVLink or the GPU's share of the NICs, plus latency",
+    _RING,
+)
 def hop_across_s(
     tokens: Floats,
     hidden: Floats,
@@ -258,7 +278,9 @@ def gradient_bus_bytes_per_s(
     nic_reached_bytes_per_s: Floats,
 ) -> Floats:
     """Return the bus rate of a gradient group."""
-    return bus_bytes_per_s(gradient_local, gradient_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    return bus_bytes_per_s(
+        gradient_local, gradient_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+    )
 
 
 @term("1", "data x context", _ORDER)
@@ -271,7 +293,7 @@ def gradient_ranks(data: Floats, context: Floats) -> Floats:
 def gradient_latency_s(
     gradient_ranks: Floats, gradient_local: Floats, network_latency_s: Floats, collective_latency_s: Floats
 ) -> Floats:
-    """Return the latency of one ring pass of a gradient group; steps inside a domain cost a tenth of a launch."""
+    """Return the latency of one ring pass of a gradient group."""
     domains = np.ceil(gradient_ranks / gradient_local)
     return np.where(
         gradient_ranks > 1.0,
@@ -300,8 +322,11 @@ def gradient_all_reduce_s(
     return 2.0 * gradient_latency_s + np.minimum(ring, np.where(gradient_ranks > gradient_local, tree, ring))
 
 
-@term("s", "reduce-scatter of gradients and all-gather of parameters (ZeRO 1 and 2)",
-      "Rajbhandari et al., ZeRO, 2020")
+@term(
+    "s",
+    "reduce-scatter of gradients and all-gather of parameters (ZeRO 1 and 2)",
+    "Rajbhandari et al., ZeRO, 2020",
+)
 def gradient_scatter_gather_s(
     gradient_ranks: Floats,
     gradient_bytes: Floats,
@@ -321,7 +346,6 @@ def gradient_scatter_gather_s(
 @term("s", "gradients of the experts over the ranks that hold the same ones", _RING)
 def expert_gradient_s(
     gradient_ranks: Floats,
-    gradient_local: Floats,
     expert: Floats,
     expert_tensor: Floats,
     tensor: Floats,
@@ -330,7 +354,7 @@ def expert_gradient_s(
     nic_reached_bytes_per_s: Floats,
     domain_gpus: Floats,
 ) -> Floats:
-    """Return the time of the experts' gradients, reduced over data x context x tensor / (expert x cut) ranks."""
+    """Return the time of the experts' gradients, reduced over the ranks that hold the same ones."""
     replicas = np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
     local = ranks_per_domain(replicas, expert * expert_tensor, domain_gpus)
     rate = bus_bytes_per_s(local, replicas, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)

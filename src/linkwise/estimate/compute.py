@@ -1,7 +1,8 @@
-"""Time of the arithmetic of one micro-batch on one GPU: matrix products, attention, memory-bound work, logits.
+"""Time of the arithmetic of one micro-batch on one GPU: products, attention, memory-bound work, logits.
 
-Symbols in the formulas: T tokens per rank, t tensor degree, c context degree, s sequence length, P peak FLOP/s of the
-precision, P16 of 16-bit, e efficiency, BW memory bandwidth. Backward of a matrix product is twice its forward.
+Symbols in the formulas: T tokens per rank, t tensor degree, c context degree, s sequence length, P peak
+FLOP/s of the precision, P16 of 16-bit, e efficiency, BW memory bandwidth. Backward of a matrix product is
+twice its forward.
 """
 
 from __future__ import annotations
@@ -10,8 +11,13 @@ import numpy as np
 
 from linkwise.estimate.term import Floats, term
 
-_DERIVED = "derived: shapes of the transformer layer (Narayanan et al., Efficient Large-Scale Training, 2021, appendix)"
-_FITTED = "form: roofline with a saturation in each dimension; constant fitted on measured steps (docs/accuracy.md)"
+_DERIVED = (
+    "derived: shapes of the transformer layer (Narayanan et al., Efficient Large-Scale Training, 2021, "
+    "appendix)"
+)
+_FITTED = (
+    "form: roofline with a saturation in each dimension; constant fitted on measured steps (docs/accuracy.md)"
+)
 _FLASH = "Dao, FlashAttention-2, 2023: backward is 2.5 forwards; causal masking halves the square"
 
 BACKWARD_HOST = 1.3
@@ -25,9 +31,7 @@ def tokens(micro_batch: Floats, sequence_length: Floats, context: Floats) -> Flo
 
 
 @term("FLOP/s", "peak_linear_flop_per_s x gemm_efficiency x rate_factor", _FITTED)
-def linear_flop_per_s(
-    peak_linear_flop_per_s: Floats, gemm_efficiency: Floats, rate_factor: Floats
-) -> Floats:
+def linear_flop_per_s(peak_linear_flop_per_s: Floats, gemm_efficiency: Floats, rate_factor: Floats) -> Floats:
     """Return what large matrix products of the layers reach."""
     return peak_linear_flop_per_s * gemm_efficiency * rate_factor
 
@@ -40,7 +44,11 @@ def half_flop_per_s(
     return peak_half_flop_per_s * half_gemm_efficiency * rate_factor
 
 
-@term("s", "2 T N / (t P e) + c_sat [b (T k + N/t) + 2 T n] / BW, N = sum of n k over the layer's products", _FITTED)
+@term(
+    "s",
+    "2 T N / (t P e) + c_sat [b (T k + N/t) + 2 T n] / BW, N = sum of n k over the layer's products",
+    _FITTED,
+)
 def linear_forward_s(
     tokens: Floats,
     tensor: Floats,
@@ -56,14 +64,16 @@ def linear_forward_s(
 ) -> Floats:
     """Return the forward time of the dense matrix products of one average layer."""
     flop = 2.0 * tokens * linear_parameters / tensor
-    read = operand_bytes * (
-        tokens * (linear_in_cut / tensor + linear_in_whole) + linear_parameters / tensor
-    )
+    read = operand_bytes * (tokens * (linear_in_cut / tensor + linear_in_whole) + linear_parameters / tensor)
     written = 2.0 * tokens * (linear_out_cut / tensor + linear_out_whole)
     return flop / linear_flop_per_s + gemm_saturation * (read + written) / memory_bytes_per_s
 
 
-@term("1", "1 if the experts are spread over the tensor ranks too, else t", "Megatron-Core MoE: expert tensor parallelism")
+@term(
+    "1",
+    "1 if the experts are spread over the tensor ranks too, else t",
+    "Megatron-Core MoE: expert tensor parallelism",
+)
 def expert_tensor(expert: Floats, data: Floats, context: Floats, tensor: Floats) -> Floats:
     """Return over how many ranks one expert is cut."""
     return np.where(expert > data * context, 1.0, tensor)
@@ -90,7 +100,10 @@ def expert_forward_s(
     routed = tokens * experts_per_token
     flop = 2.0 * routed * expert_parameters / tensor
     weights = experts / expert * expert_parameters / expert_tensor
-    moved = operand_bytes * (routed * expert_in_width / tensor + weights) + 2.0 * routed * expert_out_width / tensor
+    moved = (
+        operand_bytes * (routed * expert_in_width / tensor + weights)
+        + 2.0 * routed * expert_out_width / tensor
+    )
     seconds = flop / linear_flop_per_s + gemm_saturation * moved / memory_bytes_per_s
     return moe_fraction * seconds
 
@@ -106,7 +119,8 @@ def attention_span(
 
     Notes
     -----
-    A causal window of w keys meets w - w^2/(2 s) keys on average; twice that makes the causal half come out right.
+    A causal window of w keys meets w - w^2/(2 s) keys on average; twice that makes the causal half come out
+    right.
     """
     window = np.minimum(sliding_window, sequence_length)
     seen = full_layers_fraction * sequence_length + (
@@ -158,7 +172,11 @@ def attention_backward_s(attention_forward_s: Floats, fused_attention: Floats) -
     return attention_forward_s * np.where(fused_attention > 0, 2.5, 2.0)
 
 
-@term("s", "c_el T [22 h / (t if sequence parallel) + (10 h + activations of MLP and attention) / t] / BW", _FITTED)
+@term(
+    "s",
+    "c_el T [22 h / (t if sequence parallel) + (10 h + activations of MLP and attention) / t] / BW",
+    _FITTED,
+)
 def elementwise_forward_s(
     tokens: Floats,
     tensor: Floats,
@@ -183,9 +201,7 @@ def forward_gpu_s(
     kernel_factor: Floats,
 ) -> Floats:
     """Return what the GPU computes in the forward pass of one average layer."""
-    return kernel_factor * (
-        linear_forward_s + expert_forward_s + attention_forward_s + elementwise_forward_s
-    )
+    return kernel_factor * (linear_forward_s + expert_forward_s + attention_forward_s + elementwise_forward_s)
 
 
 @term("s", "2 x (matrix products + experts + memory-bound work) + attention backward", "sum of its terms")
@@ -205,7 +221,7 @@ def backward_gpu_s(
 def layer_forward_s(
     forward_gpu_s: Floats, host_layer_s: Floats, mixture_layer_s: Floats, moe_fraction: Floats
 ) -> Floats:
-    """Return the forward time of one average layer: the GPU's work, not below what the host needs to launch it."""
+    """Return the forward time of one average layer, not below what the host needs to launch it."""
     return smooth_maximum(forward_gpu_s, host_layer_s) + mixture_layer_s * moe_fraction
 
 
@@ -217,8 +233,12 @@ def layer_backward_s(
     return smooth_maximum(backward_gpu_s, BACKWARD_HOST * host_layer_s) + mixture_layer_s * moe_fraction
 
 
-@term("s", "full: a forward; selective: the attention core (Megatron) or a share of the linear layers (torchtitan)",
-      "Korthikanti et al., Reducing Activation Recomputation, 2022; torchtitan selective activation checkpointing")
+@term(
+    "s",
+    "full: a forward; selective: the attention core (Megatron) or a share of the linear layers (torchtitan)",
+    "Korthikanti et al., Reducing Activation Recomputation, 2022; torchtitan selective activation "
+    "checkpointing",
+)
 def layer_recompute_s(
     recompute: Floats,
     layer_forward_s: Floats,
@@ -244,7 +264,7 @@ def logits_s(
     gemm_saturation: Floats,
     elementwise_traffic: Floats,
 ) -> Floats:
-    """Return the time of output head and loss for one micro-batch, forward and backward, on the last stage."""
+    """Return the time of output head and loss for one micro-batch, both ways, on the last stage."""
     local = vocab / tensor
     product = 2.0 * tokens * hidden * local / half_flop_per_s + (
         gemm_saturation * 2.0 * (tokens * hidden + hidden * local + tokens * local) / memory_bytes_per_s

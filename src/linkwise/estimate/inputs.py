@@ -25,7 +25,14 @@ GENERATIONS: Mapping[str, str] = {
 FP8_GENERATIONS = ("hopper", "blackwell")
 """Generations whose 8-bit products were fitted apart."""
 
-OPERAND_BYTES: Mapping[str, float] = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.6, "tf32": 4.0, "fp32": 4.0}
+OPERAND_BYTES: Mapping[str, float] = {
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "nvfp4": 0.6,
+    "tf32": 4.0,
+    "fp32": 4.0,
+}
 """Bytes of one element that a matrix product reads (nvfp4 with its block scales)."""
 
 REFERENCE_W_PER_FLOP_PER_S = 700.0 / 989e12
@@ -113,7 +120,7 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
 
 
 def rate_factor(gpu: Gpu) -> Habit:
-    """Return by what the reached rate of a GPU differs from its generation's: less power, or the Ultra part."""
+    """Return by what a GPU's reached rate differs from its generation's: less power, or the Ultra part."""
     if gpu.architecture.lower() == "blackwell ultra":
         return "ultra_factor"
     if gpu.tdp_w is None or gpu.architecture.lower() != "hopper":

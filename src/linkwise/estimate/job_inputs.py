@@ -75,7 +75,8 @@ def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framewor
 
     Notes
     -----
-    Heads whose size is no multiple of 8 lose the tensor cores in unfused products (BigScience chronicles, 2022).
+    Heads whose size is no multiple of 8 lose the tensor cores in unfused products (BigScience chronicles,
+    2022).
     """
     figures = gpu_inputs(gpu, precision=precision, framework=framework)
     eager_unaligned = not figures["fused_attention"] and model.head_dim % 8

@@ -70,8 +70,13 @@ def optimizer_memory_bytes(
     return optimizer_state_bytes * (stage_dense_parameters / shard + stage_expert_parameters / experts)
 
 
-@term("bytes", "ZeRO 3: two gathered layers and the gradient of one; beside a pipeline the whole stage and its gradients",
-      "Zhao et al., PyTorch FSDP, 2023; torchtitan keeps parameters gathered between micro-batches of a pipeline")
+@term(
+    "bytes",
+    "ZeRO 3: two gathered layers and the gradient of one; beside a pipeline the whole stage and its "
+    "gradients",
+    "Zhao et al., PyTorch FSDP, 2023; torchtitan keeps parameters gathered between micro-batches of a "
+    "pipeline",
+)
 def gathered_memory_bytes(
     zero_stage: Floats,
     shard_ranks: Floats,
@@ -90,14 +95,23 @@ def gathered_memory_bytes(
     """Return the memory of parameters gathered for the layers at work."""
     layer = layer_parameters / tensor + layer_expert_parameters / (expert * expert_tensor)
     table = embedding_parameters / tensor
-    prefetched = gather_element_bytes * (2.0 * layer + table) + gradient_element_bytes * np.maximum(layer, table)
-    stage = (gather_element_bytes + gradient_element_bytes) * (stage_dense_parameters + stage_expert_parameters)
+    prefetched = gather_element_bytes * (2.0 * layer + table) + gradient_element_bytes * np.maximum(
+        layer, table
+    )
+    stage = (gather_element_bytes + gradient_element_bytes) * (
+        stage_dense_parameters + stage_expert_parameters
+    )
     gathered = np.where(pipeline > 1.0, stage, prefetched)
     return np.where((zero_stage >= 3.0) & (shard_ranks > 1.0), gathered, 0.0)
 
 
-@term("bytes", "T {[2 norms + b_in inputs + 2 latents + 2 d h] / (t if sequence parallel) + [2 attention + b_in inputs + 2 inner] / t}",
-      _KORTHIKANTI + ", equations 1 to 4, in elements of the model's own widths; d dropout masks; b_in bytes of a saved input")
+@term(
+    "bytes",
+    "T {[2 norms + b_in inputs + 2 latents + 2 d h] / (t if sequence parallel) + [2 attention + b_in "
+    "inputs + 2 inner] / t}",
+    _KORTHIKANTI + ", equations 1 to 4, in elements of the model's own widths; d dropout masks; "
+    "b_in bytes of a saved input",
+)
 def layer_activation_bytes(
     tokens: Floats,
     tensor: Floats,
@@ -128,12 +142,20 @@ def layer_activation_bytes(
     )
     inner = attention_cut_elements + mlp_cut_elements + eager_activations * gate_elements
     experts = saved_input_bytes * expert_input_elements + 2.0 * expert_inner_elements
-    cut = 2.0 * inner + saved_input_bytes * linear_input_cut_elements + moe_fraction * experts_per_token * experts
+    cut = (
+        2.0 * inner
+        + saved_input_bytes * linear_input_cut_elements
+        + moe_fraction * experts_per_token * experts
+    )
     scores = np.where(fused_attention > 0, 0.0, 5.0 * tokens * sequence_length * heads / tensor)
     return tokens * (whole / spread + cut / tensor) + scores
 
 
-@term("bytes", "as above without the attention core (scores; nothing where fused), or a share (torchtitan)", _KORTHIKANTI)
+@term(
+    "bytes",
+    "as above without the attention core (scores; nothing where fused), or a share (torchtitan)",
+    _KORTHIKANTI,
+)
 def layer_selective_bytes(
     layer_activation_bytes: Floats,
     tokens: Floats,
@@ -162,11 +184,17 @@ def layer_kept_bytes(
     """Return what one average layer keeps per micro-batch in flight."""
     spread = 1.0 + np.maximum(sequence_parallel, checkpoint_cut) * (tensor - 1.0)
     whole = 2.0 * tokens * hidden / spread
-    return np.where(recompute >= 2.0, whole, np.where(recompute >= 1.0, layer_selective_bytes, layer_activation_bytes))
+    return np.where(
+        recompute >= 2.0, whole, np.where(recompute >= 1.0, layer_selective_bytes, layer_activation_bytes)
+    )
 
 
-@term("1", "layers x micro-batches in flight on the first stage: L_stage min(m, p), interleaved L_stage (p + (p-1)/v)",
-      _KORTHIKANTI)
+@term(
+    "1",
+    "layers x micro-batches in flight on the first stage: L_stage min(m, p), interleaved L_stage (p + "
+    "(p-1)/v)",
+    _KORTHIKANTI,
+)
 def layers_in_flight(
     stage_layers: Floats,
     pipeline: Floats,
@@ -180,7 +208,11 @@ def layers_in_flight(
     return stage_layers * held
 
 
-@term("bytes", "layers in flight x kept, plus one layer's whole activations while it is recomputed", _KORTHIKANTI)
+@term(
+    "bytes",
+    "layers in flight x kept, plus one layer's whole activations while it is recomputed",
+    _KORTHIKANTI,
+)
 def activation_memory_bytes(
     layers_in_flight: Floats,
     layer_kept_bytes: Floats,
@@ -203,14 +235,15 @@ def logits_memory_bytes(
     return logits_share * logit_element_bytes * tokens * vocab / tensor
 
 
-@term("bytes", "loss on the same GPU as the first stage, or what exceeds the first stage on the last", "derived")
+@term(
+    "bytes", "loss on the same GPU as the first stage, or what exceeds the first stage on the last", "derived"
+)
 def loss_memory_bytes(
     pipeline: Floats,
     logits_memory_bytes: Floats,
     last_stage_layers: Floats,
     layer_kept_bytes: Floats,
     layers_in_flight: Floats,
-    virtual_pipeline: Floats,
 ) -> Floats:
     """Return the memory the loss adds to the fullest stage."""
     first = layers_in_flight * layer_kept_bytes

@@ -1,4 +1,4 @@
-"""From the time of one layer to the time of a step: stages, schedule, bubble, gradients, optimizer, what formulas do not know.
+"""From the time of one layer to that of a step: stages, schedule, bubble, gradients, optimizer, overhead.
 
 Symbols: L layers, p stages, v chunks per stage, m micro-batches per step.
 """
@@ -13,7 +13,10 @@ from linkwise.network.placement import bus_bytes_per_s
 
 _1F1B = "Narayanan et al., Efficient Large-Scale Language Model Training, 2021, sections 2.2 and 2.3"
 _FITTED = "form derived; constant fitted on measured steps (docs/accuracy.md)"
-_FSDP = "Zhao et al., PyTorch FSDP, 2023: gather in forward and backward, scatter of gradients, prefetch of one unit"
+_FSDP = (
+    "Zhao et al., PyTorch FSDP, 2023: gather in forward and backward, scatter of gradients, prefetch of "
+    "one unit"
+)
 
 
 @term("1", "ceil(global_batch / (data x micro_batch))", _1F1B)
@@ -81,15 +84,17 @@ def steady_s(micro_batches: Floats, slowest_stage_s: Floats) -> Floats:
 
 
 @term("s", "(p - 1) / v x mean stage; a third of it for zero-bubble H1", _1F1B + "; Qi et al., 2023, table 1")
-def bubble_s(
-    pipeline: Floats, virtual_pipeline: Floats, schedule: Floats, mean_stage_s: Floats
-) -> Floats:
+def bubble_s(pipeline: Floats, virtual_pipeline: Floats, schedule: Floats, mean_stage_s: Floats) -> Floats:
     """Return the time the pipeline takes to fill and drain."""
     share = np.where(schedule == 2.0, 1.0 / 3.0, 1.0)
     return share * (pipeline - 1.0) / virtual_pipeline * mean_stage_s
 
 
-@term("s", "both neighbours across: 2 hops across; one of them inside: one of each; all inside: 2 inside", _1F1B + "; exchanges with a neighbour go both ways at once")
+@term(
+    "s",
+    "both neighbours across: 2 hops across; one of them inside: one of each; all inside: 2 inside",
+    _1F1B + "; exchanges with a neighbour go both ways at once",
+)
 def slowest_exchange_s(
     hop_share_across: Floats, stages_per_domain: Floats, hop_across_s: Floats, hop_inside_s: Floats
 ) -> Floats:
@@ -99,7 +104,11 @@ def slowest_exchange_s(
     return np.where(hop_share_across > 0, crossing, 2.0 * hop_inside_s)
 
 
-@term("s", "max(0, hop - forward) + max(0, hop - backward) of the stage, hops by bandwidth alone", "Huang et al., GPipe, 2019: sends run beside the next micro-batch")
+@term(
+    "s",
+    "max(0, hop - forward) + max(0, hop - backward) of the stage, hops by bandwidth alone",
+    "Huang et al., GPipe, 2019: sends run beside the next micro-batch",
+)
 def gpipe_hops_s(
     micro_batches: Floats,
     stage_layers: Floats,
@@ -110,14 +119,20 @@ def gpipe_hops_s(
     network_latency_s: Floats,
     hop_latencies: Floats,
 ) -> Floats:
-    """Return the hops a GPipe pipeline cannot hide in its steady part: latency is hidden, bandwidth is not."""
+    """Return the hops GPipe cannot hide in its steady part: latency is hidden, bandwidth is not."""
     hop = 0.5 * slowest_exchange_s - np.where(hop_share_across > 0, hop_latencies * network_latency_s, 0.0)
     forward = stage_layers * layer_forward_s
     backward = slowest_stage_s - forward
-    return micro_batches * (np.maximum(hop - forward, 0.0) + np.maximum(hop - backward, 0.0))
+    shown: Floats = np.maximum(hop - forward, 0.0) + np.maximum(hop - backward, 0.0)
+    return micro_batches * shown
 
 
-@term("s", "2 v hops per micro-batch left exposed, and 2 (p - 1) hops to fill and drain; GPipe overlaps the steady part", _1F1B)
+@term(
+    "s",
+    "2 v hops per micro-batch left exposed, and 2 (p - 1) hops to fill and drain; GPipe overlaps the "
+    "steady part",
+    _1F1B,
+)
 def pipeline_s(
     micro_batches: Floats,
     pipeline: Floats,
@@ -137,7 +152,7 @@ def pipeline_s(
     return np.where(pipeline > 1.0, shown + 2.0 * (pipeline - 1.0) * mean_hop, 0.0)
 
 
-# ------------------------------------------------------------------------------------------------ data parallelism
+# ---------------------------------------- data parallelism
 
 
 @term("1", "parameters of the fullest stage on one rank, without routed experts", "derived from the shapes")
@@ -181,7 +196,12 @@ def stage_parameter_bytes(stage_dense_parameters: Floats) -> Floats:
     return 2.0 * stage_dense_parameters
 
 
-@term("s", "exposed share of the gradients' collectives; what does not fit behind one pass of every stage shows whole", _FITTED)
+@term(
+    "s",
+    "exposed share of the gradients' collectives; what does not fit behind one pass of every stage shows "
+    "whole",
+    _FITTED,
+)
 def replicated_data_s(
     zero_stage: Floats,
     gradient_all_reduce_s: Floats,
@@ -201,7 +221,9 @@ def replicated_data_s(
     return np.where(gradient_exposed_fraction >= 1.0, whole, shown)
 
 
-@term("1", "ranks that share one copy of the parameters: data x context, or those in one domain (hybrid)", _FSDP)
+@term(
+    "1", "ranks that share one copy of the parameters: data x context, or those in one domain (hybrid)", _FSDP
+)
 def shard_ranks(gradient_ranks: Floats, gradient_local: Floats, hybrid_shard: Floats) -> Floats:
     """Return over how many ranks fully sharded parameters are spread."""
     return np.where(hybrid_shard > 0, gradient_local, gradient_ranks)
@@ -213,7 +235,11 @@ def sharded_passes(micro_batches: Floats, pipeline: Floats) -> Floats:
     return np.where(pipeline > 1.0, 1.0, micro_batches)
 
 
-@term("s", "passes x (gathers + scatter) of the stage's parameters, and the replicas' all-reduce where hybrid", _FSDP)
+@term(
+    "s",
+    "passes x (gathers + scatter) of the stage's parameters, and the replicas' all-reduce where hybrid",
+    _FSDP,
+)
 def sharded_traffic_s(
     sharded_passes: Floats,
     zero_stage: Floats,
@@ -247,10 +273,16 @@ def sharded_traffic_s(
     across = 2.0 * ring_all_gather_s(
         replicas, parameters * gradient_element_bytes / shard_ranks, nic_reached_bytes_per_s, none
     )
-    return sharded_traffic_factor * (sharded_passes * (ring + latency)) + np.where(hybrid_shard > 0, across, 0.0)
+    return sharded_traffic_factor * (sharded_passes * (ring + latency)) + np.where(
+        hybrid_shard > 0, across, 0.0
+    )
 
 
-@term("s", "(C^q + X^q)^(1/q) - C: traffic X beside computing C, prefetch limited to one unit", _FSDP + "; q fitted")
+@term(
+    "s",
+    "(C^q + X^q)^(1/q) - C: traffic X beside computing C, prefetch limited to one unit",
+    _FSDP + "; q fitted",
+)
 def sharded_data_s(
     sharded_traffic_s: Floats, steady_s: Floats, shard_overlap_exponent: Floats, gradient_ranks: Floats
 ) -> Floats:
@@ -261,7 +293,11 @@ def sharded_data_s(
     return np.where(gradient_ranks > 1.0, shown, 0.0)
 
 
-@term("s", "sharded where ZeRO 3 (or the framework shards per micro-batch), else the gradients' collectives", _FSDP)
+@term(
+    "s",
+    "sharded where ZeRO 3 (or the framework shards per micro-batch), else the gradients' collectives",
+    _FSDP,
+)
 def data_s(
     zero_stage: Floats, shards_every_pass: Floats, sharded_data_s: Floats, replicated_data_s: Floats
 ) -> Floats:
@@ -270,7 +306,7 @@ def data_s(
     return np.where(sharded, sharded_data_s, replicated_data_s)
 
 
-# ------------------------------------------------------------------------------------------------ the rest of the step
+# ---------------------------------------- the rest of the step
 
 
 @term("s", "optimizer_bytes x local parameters / BW, divided over the data ranks from ZeRO 1 on", _FITTED)
@@ -288,13 +324,17 @@ def optimizer_s(
 ) -> Floats:
     """Return the time of the optimizer step."""
     replicas = np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
-    dense = stage_dense_parameters / np.where(zero_stage >= 3.0, shard_ranks, np.where(zero_stage >= 1.0, gradient_ranks, 1.0))
+    dense = stage_dense_parameters / np.where(
+        zero_stage >= 3.0, shard_ranks, np.where(zero_stage >= 1.0, gradient_ranks, 1.0)
+    )
     experts = stage_expert_parameters / np.where(zero_stage >= 1.0, replicas, 1.0)
     return optimizer_traffic_bytes * (dense + experts) / memory_bytes_per_s
 
 
 @term("s", "steady + bubble + pipeline + data + optimizer", "sum of its parts")
-def known_s(steady_s: Floats, bubble_s: Floats, pipeline_s: Floats, data_s: Floats, optimizer_s: Floats) -> Floats:
+def known_s(
+    steady_s: Floats, bubble_s: Floats, pipeline_s: Floats, data_s: Floats, optimizer_s: Floats
+) -> Floats:
     """Return the part of the step that formulas know."""
     return steady_s + bubble_s + pipeline_s + data_s + optimizer_s
 
@@ -320,16 +360,28 @@ def step_time_s(known_s: Floats, overhead_s: Floats) -> Floats:
 
 @term("s", "m x the slowest stage's own layers", "share of the steady part")
 def compute_s(
-    micro_batches: Floats, slowest_stage_s: Floats, stage_layers: Floats, layer_exposed_s: Floats,
-    last_stage_layers: Floats, layer_compute_s: Floats, logits_s: Floats,
+    micro_batches: Floats,
+    slowest_stage_s: Floats,
+    stage_layers: Floats,
+    layer_exposed_s: Floats,
+    last_stage_layers: Floats,
+    layer_compute_s: Floats,
+    logits_s: Floats,
 ) -> Floats:
     """Return the computing time of the slowest stage in one step."""
-    return micro_batches * (slowest_stage_s - _slowest_layers(
-        stage_layers, last_stage_layers, layer_compute_s, layer_exposed_s, logits_s) * layer_exposed_s)
+    return micro_batches * (
+        slowest_stage_s
+        - _slowest_layers(stage_layers, last_stage_layers, layer_compute_s, layer_exposed_s, logits_s)
+        * layer_exposed_s
+    )
 
 
 def _slowest_layers(
-    stage_layers: Floats, last_stage_layers: Floats, layer_compute_s: Floats, layer_exposed_s: Floats, logits_s: Floats
+    stage_layers: Floats,
+    last_stage_layers: Floats,
+    layer_compute_s: Floats,
+    layer_exposed_s: Floats,
+    logits_s: Floats,
 ) -> Floats:
     layer = layer_compute_s + layer_exposed_s
     last_is_slowest = last_stage_layers * layer + logits_s >= stage_layers * layer
@@ -338,7 +390,11 @@ def _slowest_layers(
 
 @term("1", "layers of the slowest stage", "the stage the steady part waits for")
 def slowest_stage_layers(
-    stage_layers: Floats, last_stage_layers: Floats, layer_compute_s: Floats, layer_exposed_s: Floats, logits_s: Floats
+    stage_layers: Floats,
+    last_stage_layers: Floats,
+    layer_compute_s: Floats,
+    layer_exposed_s: Floats,
+    logits_s: Floats,
 ) -> Floats:
     """Return the layers of the slowest stage."""
     return _slowest_layers(stage_layers, last_stage_layers, layer_compute_s, layer_exposed_s, logits_s)

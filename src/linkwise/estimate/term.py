@@ -44,7 +44,12 @@ def term(unit: str, formula: str, source: str) -> Callable[[Callable[..., Floats
     def declare(function: Callable[..., Floats]) -> Term:
         inputs = tuple(inspect.signature(function).parameters)
         return Term(
-            name=function.__name__, unit=unit, formula=formula, source=source, inputs=inputs, function=function
+            name=function.__name__,
+            unit=unit,
+            formula=formula,
+            source=source,
+            inputs=inputs,
+            function=function,
         )
 
     return declare

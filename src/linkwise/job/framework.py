@@ -1,7 +1,8 @@
 """Habits of training frameworks: what a stack overlaps, fuses and leaves blank, by framework and era.
 
-A habit is a number or the name of a fitted constant (see `estimate/constants.json`). A framework nobody listed gets the
-habits of its family. To add one: an entry in `FRAMEWORKS`, a test in `tests/job/test_framework.py`.
+A habit is a number or the name of a fitted constant (see `estimate/constants.json`). A framework nobody
+listed gets the habits of its family. To add one: an entry in `FRAMEWORKS`, a test in
+`tests/job/test_framework.py`.
 
 References
 ----------
@@ -158,7 +159,12 @@ _PLAIN = Framework(name="megatron-plain", family="megatron", habits=_PLAIN_HABIT
 _NANOTRON = Framework(
     name="nanotron",
     family="megatron",
-    habits={**_PLAIN_HABITS, "gradient_store_bytes": 6.0, "eager_activations": 1.0, "logit_element_bytes": 10.0},
+    habits={
+        **_PLAIN_HABITS,
+        "gradient_store_bytes": 6.0,
+        "eager_activations": 1.0,
+        "logit_element_bytes": 10.0,
+    },
 )
 _FSDP_HABITS: Mapping[str, Habit] = {
     "weight_element_bytes": 4.0,
@@ -274,7 +280,7 @@ _OF_FAMILY = {
 }
 _TUNED_WORDS = ("nemo", "megatron-bridge", "megatron-core")
 CLASSIC_UNTIL = 2022
-"""Megatron up to this year has no fused attention, no sequence parallelism by default and hides no communication."""
+"""Megatron up to this year fuses no attention, shards no sequence by default and hides no communication."""
 
 MIXTURE_SYNCS_UNTIL = 2025
 """Releases of the tuned Megatron stacks up to this year wait on the host in every mixture layer."""

@@ -35,8 +35,8 @@ class _Choice(IntEnum):
 class Recompute(_Choice):
     """What the backward pass computes again instead of keeping.
 
-    ``selective`` is the attention core in Megatron (Korthikanti et al., Reducing Activation Recomputation, 2022) and every
-    second matrix product in torchtitan; ``full`` keeps only each layer's input.
+    ``selective`` is the attention core in Megatron (Korthikanti et al., Reducing Activation Recomputation,
+    2022) and every second matrix product in torchtitan; ``full`` keeps only each layer's input.
     """
 
     NONE = 0
@@ -47,9 +47,10 @@ class Recompute(_Choice):
 class Schedule(_Choice):
     """Order of forward and backward passes of micro-batches on the pipeline stages.
 
-    ``1f1b``: one forward, one backward (interleaved where the virtual pipeline is deeper than 1; Narayanan et al., 2021).
-    ``gpipe``: all forwards, then all backwards (Huang et al., 2019). ``zero-bubble``: weight gradients are put off to
-    fill the bubble (Qi et al., Zero Bubble Pipeline Parallelism, 2023, the H1 variant with the memory of 1F1B).
+    ``1f1b``: one forward, one backward (interleaved where the virtual pipeline is deeper than 1; Narayanan
+    et al., 2021). ``gpipe``: all forwards, then all backwards (Huang et al., 2019). ``zero-bubble``: weight
+    gradients are put off to fill the bubble (Qi et al., Zero Bubble Pipeline Parallelism, 2023, the H1
+    variant with the memory of 1F1B).
     """
 
     ONE_F_1F1B = 0
@@ -60,8 +61,8 @@ class Schedule(_Choice):
 class RankOrder(_Choice):
     """Which group's ranks sit next to each other, fastest first.
 
-    ``tensor-context-data-pipeline`` is Megatron's default; ``tensor-context-pipeline-data`` puts the stages of one
-    pipeline side by side, so that hops are short and the gradient groups span the cluster.
+    ``tensor-context-data-pipeline`` is Megatron's default; ``tensor-context-pipeline-data`` puts the stages
+    of one pipeline side by side, so that hops are short and the gradient groups span the cluster.
     """
 
     TENSOR_CONTEXT_DATA_PIPELINE = 0
@@ -75,8 +76,8 @@ class Layout:
     Attributes
     ----------
     tensor, context, pipeline, data
-        Degrees; their product is the world size. `data` counts replicas of the batch (without context parallelism).
-        None where it is still to be derived from the number of GPUs.
+        Degrees; their product is the world size. `data` counts replicas of the batch (without context
+        parallelism). None where it is still to be derived from the number of GPUs.
     virtual_pipeline
         Chunks of layers per pipeline stage (interleaving); 1 is none.
     expert
@@ -84,7 +85,8 @@ class Layout:
     micro_batch
         Sequences per pass of one replica.
     zero_stage
-        0 nothing sharded, 1 optimizer state, 2 and gradients, 3 and parameters (FSDP); Rajbhandari et al., 2020.
+        0 nothing sharded, 1 optimizer state, 2 and gradients, 3 and parameters (FSDP); Rajbhandari et al.,
+        2020.
     hybrid_shard
         Shard inside one NVLink domain and replicate across (HSDP); only with `zero_stage` 3.
     recompute, schedule, rank_order, sequence_parallel
@@ -119,14 +121,16 @@ class Layout:
             When the degrees do not divide the GPUs, or the data degree given disagrees with them.
         """
         if gpus % self.model_parallel:
+            whole = gpus // self.model_parallel * self.model_parallel
             raise InputError(
-                f"tensor {self.tensor} x context {self.context} x pipeline {self.pipeline} = {self.model_parallel} "
-                f"does not divide {gpus} GPUs; change a degree or use {gpus // self.model_parallel * self.model_parallel} GPUs"
+                f"tensor {self.tensor} x context {self.context} x pipeline {self.pipeline} = "
+                f"{self.model_parallel} does not divide {gpus} GPUs; change a degree or use {whole} GPUs"
             )
         data = gpus // self.model_parallel
         if self.data not in (None, data):
             raise InputError(
                 f"data {self.data} x {self.model_parallel} (tensor x context x pipeline) is "
-                f"{(self.data or 0) * self.model_parallel} GPUs but the cluster has {gpus}; leave data out, or use data: {data}"
+                f"{(self.data or 0) * self.model_parallel} GPUs but the cluster has {gpus}; "
+                f"leave data out, or use data: {data}"
             )
         return replace(self, data=data)

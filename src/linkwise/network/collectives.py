@@ -1,7 +1,7 @@
 """Closed forms of the collectives (Hockney: latency per step plus bytes over bandwidth).
 
-Symbols: n ranks, B bytes/s of the slowest hop, S bytes of the full buffer (nccl-tests convention: for all-gather and
-reduce-scatter the sum over ranks).
+Symbols: n ranks, B bytes/s of the slowest hop, S bytes of the full buffer (nccl-tests convention: for
+all-gather and reduce-scatter the sum over ranks).
 
 References
 ----------
@@ -53,9 +53,10 @@ def tree_all_reduce_s(
 
     Notes
     -----
-    2 ceil(log2 m) a + max(2(l-1)/l S/B_nvlink, v S/B_across), m domains of l ranks. Each tree carries half the buffer and
-    a rank is inside one tree and a leaf of the other, so v = 2 (S up and S down in each direction); on two domains one edge
-    of each tree crosses, half the volume, v = 1. One domain: the ring inside it.
+    2 ceil(log2 m) a + max(2(l-1)/l S/B_nvlink, v S/B_across), m domains of l ranks. Each tree carries half
+    the buffer and a rank is inside one tree and a leaf of the other, so v = 2 (S up and S down in each
+    direction); on two domains one edge of each tree crosses, half the volume, v = 1. One domain: the ring
+    inside it.
     """
     domains = np.ceil(size / local)
     volume = np.where(domains <= 2.0, 1.0, 2.0)
@@ -77,8 +78,8 @@ def all_to_all_s(
 
     Notes
     -----
-    The share (n-l)/n leaves the domain through the rank's own NIC share, (l-1)/n stays inside it, both at once:
-    a + max(S (l-1)/n / B_nvlink, S (n-l)/n / B_nic).
+    The share (n-l)/n leaves the domain through the rank's own NIC share, (l-1)/n stays inside it, both at
+    once: a + max(S (l-1)/n / B_nvlink, S (n-l)/n / B_nic).
     """
     inside = send_bytes * (local - 1.0) / size / nvlink_bytes_per_s
     across = send_bytes * (size - local) / size / nic_bytes_per_s

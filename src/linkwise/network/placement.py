@@ -27,10 +27,10 @@ def ranks_per_domain(size: Floats, stride: Floats, domain_gpus: Floats) -> Float
 
     Notes
     -----
-    Groups of span w = size x stride follow one another in the rank order, in domains of g GPUs. Where w divides g every
-    group lies inside one domain; where g divides w it fills g / stride places of each. Otherwise groups straddle: they
-    begin at every multiple of gcd(w, g), so some group has only gcd(w, g) / stride ranks in a domain, and a ring is as
-    fast as its emptiest domain.
+    Groups of span w = size x stride follow one another in the rank order, in domains of g GPUs. Where w
+    divides g every group lies inside one domain; where g divides w it fills g / stride places of each.
+    Otherwise groups straddle: they begin at every multiple of gcd(w, g), so some group has only gcd(w, g) /
+    stride ranks in a domain, and a ring is as fast as its emptiest domain.
     """
     span = size * stride
     shared = np.gcd(span.astype(np.int64), domain_gpus.astype(np.int64)).astype(np.float64)
@@ -53,9 +53,10 @@ def bus_bytes_per_s(
 
     Notes
     -----
-    All GPUs of a domain belong to some group of the kind at the same time, so a group with `local` ranks in the domain
-    has `local` shares of its NICs: min(B_nvlink, local x B_nic). Never NVLink speed once it leaves the domain and the
-    NICs are slower (Narayanan et al., Efficient Large-Scale Language Model Training, 2021, section 4).
+    All GPUs of a domain belong to some group of the kind at the same time, so a group with `local` ranks in
+    the domain has `local` shares of its NICs: min(B_nvlink, local x B_nic). Never NVLink speed once it
+    leaves the domain and the NICs are slower (Narayanan et al., Efficient Large-Scale Language Model
+    Training, 2021, section 4).
     """
     across = np.minimum(nvlink_bytes_per_s, local * nic_bytes_per_s)
     return np.where(size > local, across, nvlink_bytes_per_s)
