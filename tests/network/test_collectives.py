@@ -5,6 +5,7 @@ import pytest
 
 from linkwise.network.collectives import (
     all_to_all_s,
+    nvls_all_reduce_s,
     ring_all_gather_s,
     ring_all_reduce_s,
     ring_pass_bytes,
@@ -73,3 +74,14 @@ def test_no_ring_beats_the_bytes_over_the_narrowest_cut():
     # whoever cuts a ring in two has to carry S/2 of an all-reduce each way, at least once
     size = np.arange(2.0, 600.0)
     assert np.all(ring_all_reduce_s(size, one(GB), one(50 * GB), one(0)) >= 0.5 / 50)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "bus_gb_per_s"), [(4, 370.0), (5, 420.0), (6, 440.0), (7, 460.0), (8, 480.0)]
+)
+def test_nvls_all_reduce_gives_the_bus_bandwidth_published_for_h100(ranks, bus_gb_per_s):
+    # NCCL issue 1455: all-reduce bus bandwidth of H100 SXM by number of GPUs, NVLS on.
+    buffer = np.array([1e9])
+    seconds = nvls_all_reduce_s(np.array([float(ranks)]), buffer, np.array([0.687 * 450e9]))
+    bus = 2.0 * (ranks - 1.0) / ranks * buffer / seconds / 1e9
+    assert bus[0] == pytest.approx(bus_gb_per_s, rel=0.02)

@@ -13,7 +13,8 @@ def layout(**changed):
     fields = {
         "tensor": 4, "context": 1, "pipeline": 4, "virtual_pipeline": 5, "expert": 1, "data": 16, "micro_batch": 1,
         "zero_stage": 1, "hybrid_shard": False, "recompute": "none", "sequence_parallel": True, "schedule": "1f1b",
-        "rank_order": "tensor-context-data-pipeline", "step_time_s": time_s, "step_time_low_s": 0.85 * time_s,
+        "rank_order": "tensor-context-data-pipeline",
+        "context_exchange": "ring", "step_time_s": time_s, "step_time_low_s": 0.85 * time_s,
         "step_time_high_s": 1.18 * time_s, "tokens_per_s_per_gpu": 8388608 / 256 / time_s, "mfu_fraction": 4.4 / time_s,
         "training_time_s": 15e12 / 8388608 * time_s, "memory_bytes": memory_bytes, "memory_available_bytes": 85.52e9,
         "short_bytes": 0.0, "stage": 0, "parts": {n: s * time_s for n, s in zip(_PARTS, _SHARES, strict=True)},

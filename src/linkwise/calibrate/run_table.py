@@ -156,4 +156,5 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "hybrid_shard": float(layout.hybrid_shard),
         "schedule": float(Schedule.GPIPE if gpipe else Schedule.ONE_F_1F1B),
         "rank_order": 0.0,
+        "context_exchange": 0.0,
     }

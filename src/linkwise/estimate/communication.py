@@ -10,7 +10,13 @@ import numpy as np
 
 from linkwise.estimate.compute import BACKWARD_HOST, smooth_maximum
 from linkwise.estimate.term import Floats, term
-from linkwise.network.collectives import all_to_all_s, ring_all_gather_s, ring_all_reduce_s, tree_all_reduce_s
+from linkwise.network.collectives import (
+    all_to_all_s,
+    nvls_all_reduce_s,
+    ring_all_gather_s,
+    ring_all_reduce_s,
+    tree_all_reduce_s,
+)
 from linkwise.network.placement import bus_bytes_per_s, ranks_per_domain
 
 _RING = (
@@ -20,6 +26,9 @@ _RING = (
 _FITTED = "form derived; share left exposed fitted on measured steps (docs/accuracy.md)"
 _ORDER = "Megatron rank order tensor-context-data-pipeline, or tensor-context-pipeline-data"
 
+NVLS_RANKS = 4.0
+"""Fewest ranks for which NCCL lets the NVLink switch reduce."""
+
 PEERS_AT_ONCE = 8.0
 """Peers an all-to-all keeps in flight at once; an assumption, NCCL's depends on channels and NICs."""
 
@@ -28,6 +37,12 @@ PEERS_AT_ONCE = 8.0
 def nvlink_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvlink_fraction: Floats) -> Floats:
     """Return what collectives reach inside an NVLink domain, per GPU and direction."""
     return nvlink_bytes_per_s * nvlink_fraction
+
+
+@term("bytes/s", "nvlink_bytes_per_s x nvls_fraction", "nccl-tests, all-reduce reduced in the switch")
+def nvls_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvls_fraction: Floats) -> Floats:
+    """Return the rate of an all-reduce that the NVLink switch reduces; 0 where it cannot."""
+    return nvlink_bytes_per_s * nvls_fraction
 
 
 @term(
@@ -107,28 +122,37 @@ def hop_share_across(pipeline: Floats, stages_per_domain: Floats) -> Floats:
 # ------------------------------------------------------------------------------------------------ tensor
 
 
-@term("s", "an all-reduce (or its two halves) of 2 T h bytes over t ranks, plus a log2(t)", _RING)
+@term(
+    "s",
+    "all-reduce of 2 T h bytes over t ranks: min(ring, tree across domains, NVLS inside one from 4 ranks), "
+    "plus a log2(t); with sequence parallelism its two halves, in rings",
+    _RING + "; NVLS as NCCL picks it",
+)
 def tensor_collective_s(
     tokens: Floats,
     hidden: Floats,
     tensor: Floats,
     tensor_local: Floats,
+    sequence_parallel: Floats,
     nvlink_reached_bytes_per_s: Floats,
+    nvls_reached_bytes_per_s: Floats,
     nic_reached_bytes_per_s: Floats,
     collective_latency_s: Floats,
     network_latency_s: Floats,
 ) -> Floats:
-    """Return the time of one tensor-parallel all-reduce of the activations."""
+    """Return the time of one tensor-parallel all-reduce of the activations, or of its two halves."""
     buffer = 2.0 * tokens * hidden
-    rate = bus_bytes_per_s(tensor_local, tensor, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
     domains = np.ceil(tensor / tensor_local)
     latency = collective_latency_s * np.log2(tensor) + 2.0 * (domains - 1.0) * network_latency_s
-    across = tensor_local * nic_reached_bytes_per_s
-    ring = ring_all_reduce_s(tensor, buffer, rate, np.zeros_like(tensor))
-    tree = tree_all_reduce_s(
-        tensor, tensor_local, buffer, nvlink_reached_bytes_per_s, across, np.zeros_like(tensor)
+    fastest = fastest_all_reduce_s(
+        tensor,
+        tensor_local,
+        buffer,
+        nvlink_reached_bytes_per_s,
+        nic_reached_bytes_per_s,
+        np.where(sequence_parallel > 0, 0.0, nvls_reached_bytes_per_s),
     )
-    return np.where(tensor > 1.0, latency + np.minimum(ring, np.where(domains > 1.0, tree, ring)), 0.0)
+    return np.where(tensor > 1.0, latency + fastest, 0.0)
 
 
 @term("s", "per pass: [gpu + 2 e x collective] joined with host, less [gpu] joined with host", _FITTED)
@@ -163,11 +187,11 @@ def layer_tensor_s(
 
 @term(
     "s",
-    "3 passes of the keys and values around c ranks, hidden behind the attention (and the host's slack) "
-    "as far as that lasts",
+    "3 passes of the keys and values around c ranks, hidden behind the attention (and the host's slack) as "
+    "far as that lasts",
     "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
 )
-def layer_context_s(
+def context_ring_s(
     tokens: Floats,
     tensor: Floats,
     context: Floats,
@@ -178,18 +202,56 @@ def layer_context_s(
     host_layer_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
     nic_reached_bytes_per_s: Floats,
-    collective_latency_s: Floats,
     network_latency_s: Floats,
     context_exposed_fraction: Floats,
 ) -> Floats:
-    """Return the context-parallel time one layer leaves exposed."""
+    """Return what one layer leaves exposed of passing keys and values around the context group."""
     rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
     block = 2.0 * tokens * key_value_width / tensor
     crossing = np.where(context > context_local, network_latency_s, 0.0)
     ring = (context - 1.0) * (block / rate + crossing)
     slack = smooth_maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
-    shown = np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
-    return np.where(context > 1.0, 3.0 * (shown + collective_latency_s), 0.0)
+    return 3.0 * np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
+
+
+@term(
+    "s",
+    "(2, or 3 where the whole layer is recomputed) passes of queries, keys, values and outputs through "
+    "all-to-alls, 2 T (w_q + w_kv + w_o) / t bytes each, nothing hidden",
+    "Jacobs et al., DeepSpeed Ulysses, 2023, section 3",
+)
+def context_all_to_all_s(
+    tokens: Floats,
+    tensor: Floats,
+    context: Floats,
+    context_local: Floats,
+    recompute: Floats,
+    key_value_width: Floats,
+    query_output_width: Floats,
+    nvlink_reached_bytes_per_s: Floats,
+    nic_reached_bytes_per_s: Floats,
+    network_latency_s: Floats,
+) -> Floats:
+    """Return what one layer leaves exposed of swapping slices of the sequence for heads and back."""
+    send = 2.0 * tokens * (query_output_width + key_value_width) / tensor
+    latency = np.where(context > context_local, network_latency_s, 0.0)
+    passes = 2.0 + (recompute >= 2)
+    return passes * all_to_all_s(
+        context, context_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, 4.0 * latency
+    )
+
+
+@term("s", "ring or all-to-all, plus 3 launches", "the exchange the layout names")
+def layer_context_s(
+    context: Floats,
+    context_exchange: Floats,
+    context_ring_s: Floats,
+    context_all_to_all_s: Floats,
+    collective_latency_s: Floats,
+) -> Floats:
+    """Return the context-parallel time one layer leaves exposed."""
+    shown = np.where(context_exchange >= 1.0, context_all_to_all_s, context_ring_s)
+    return np.where(context > 1.0, shown + 3.0 * collective_latency_s, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------ experts
@@ -302,24 +364,25 @@ def gradient_latency_s(
     )
 
 
-@term("s", "all-reduce of the stage's gradients: min(ring, double tree)", _RING)
+@term("s", "all-reduce of the stage's gradients: min(ring, double tree, NVLS inside a domain)", _RING)
 def gradient_all_reduce_s(
     gradient_ranks: Floats,
     gradient_local: Floats,
     gradient_bytes: Floats,
-    gradient_bus_bytes_per_s: Floats,
     gradient_latency_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
+    nvls_reached_bytes_per_s: Floats,
     nic_reached_bytes_per_s: Floats,
 ) -> Floats:
     """Return the time of the gradients' all-reduce once per step."""
-    none = np.zeros_like(gradient_ranks)
-    ring = ring_all_reduce_s(gradient_ranks, gradient_bytes, gradient_bus_bytes_per_s, none)
-    across = np.minimum(gradient_local * nic_reached_bytes_per_s, nvlink_reached_bytes_per_s)
-    tree = tree_all_reduce_s(
-        gradient_ranks, gradient_local, gradient_bytes, nvlink_reached_bytes_per_s, across, none
+    return 2.0 * gradient_latency_s + fastest_all_reduce_s(
+        gradient_ranks,
+        gradient_local,
+        gradient_bytes,
+        nvlink_reached_bytes_per_s,
+        nic_reached_bytes_per_s,
+        nvls_reached_bytes_per_s,
     )
-    return 2.0 * gradient_latency_s + np.minimum(ring, np.where(gradient_ranks > gradient_local, tree, ring))
 
 
 @term(
@@ -361,8 +424,41 @@ def expert_gradient_s(
     return ring_all_reduce_s(replicas, expert_gradient_bytes, rate, np.zeros_like(replicas))
 
 
+def fastest_all_reduce_s(
+    size: Floats,
+    local: Floats,
+    buffer_bytes: Floats,
+    nvlink_bytes_per_s: Floats,
+    nic_bytes_per_s: Floats,
+    nvls_bytes_per_s: Floats,
+) -> Floats:
+    """Return the time of an all-reduce by the fastest algorithm where the ranks sit, latency apart [s].
+
+    Parameters
+    ----------
+    size, local
+        Ranks of the group, and those of them in one NVLink domain [1].
+    buffer_bytes
+        What is reduced [bytes].
+    nvlink_bytes_per_s, nic_bytes_per_s, nvls_bytes_per_s
+        Reached rates per GPU: inside the domain, its share of the NICs, and through the reducing switch (0
+        where there is none) [bytes/s].
+    """
+    none = np.zeros_like(size)
+    rate = bus_bytes_per_s(local, size, nvlink_bytes_per_s, nic_bytes_per_s)
+    ring = ring_all_reduce_s(size, buffer_bytes, rate, none)
+    across = np.minimum(local * nic_bytes_per_s, nvlink_bytes_per_s)
+    tree = tree_all_reduce_s(size, local, buffer_bytes, nvlink_bytes_per_s, across, none)
+    spread = np.minimum(ring, tree)
+    can_reduce = (nvls_bytes_per_s > 0.0) & (size >= NVLS_RANKS)
+    switch = nvls_all_reduce_s(size, buffer_bytes, np.maximum(nvls_bytes_per_s, 1.0))
+    inside = np.where(can_reduce, np.minimum(ring, switch), ring)
+    return np.where(size > local, spread, inside)
+
+
 TERMS = (
     nvlink_reached_bytes_per_s,
+    nvls_reached_bytes_per_s,
     nic_reached_bytes_per_s,
     nic_hop_bytes_per_s,
     tensor_local,
@@ -374,6 +470,8 @@ TERMS = (
     hop_share_across,
     tensor_collective_s,
     layer_tensor_s,
+    context_ring_s,
+    context_all_to_all_s,
     layer_context_s,
     layer_expert_s,
     hop_across_s,

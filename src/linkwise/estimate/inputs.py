@@ -25,6 +25,9 @@ GENERATIONS: Mapping[str, str] = {
 FP8_GENERATIONS = ("hopper", "blackwell")
 """Generations whose 8-bit products were fitted apart."""
 
+NVLS_GENERATIONS = ("hopper", "blackwell")
+"""Generations whose NVLink switches reduce and multicast (NVSwitch 3 and later)."""
+
 OPERAND_BYTES: Mapping[str, float] = {
     "bf16": 2.0,
     "fp16": 2.0,
@@ -65,6 +68,7 @@ def model_inputs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
         "linear_out_whole": total("out_whole"),
         "expert_in_width": columns["expert_in_cut"] + columns["expert_in_whole"],
         "expert_out_width": columns["expert_out_cut"] + columns["expert_out_whole"],
+        "query_output_width": columns["attention_heads_width"],
         "key_value_width": columns["kv_heads"] * (columns["head_dim"] + columns["v_head_dim"]),
         "elementwise_cut_bytes": 4.0 * mlp_width * (1.0 + 0.5 * columns["gated"])
         + 2.0 * heads_width
@@ -100,6 +104,7 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         efficiency = "gemm_efficiency_nvfp4"
     fused = framework.fuses_attention and generation != "volta"
     attention = framework.attention
+    early = generation == "hopper" and framework.early_hopper
     if attention == "pytorch" and generation == "ampere":
         attention = "tuned"
     return {
@@ -113,10 +118,24 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         "memory_bytes_per_s": gpu.memory_bandwidth_bytes_per_s,
         "memory_available_bytes": gpu.memory_bytes,
         "nvlink_bytes_per_s": gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s or 16e9,
+        "nvls_fraction": nvls_fraction(gpu),
         "nvlink_fraction": f"nvlink_fraction_{generation}",
         "operand_bytes": OPERAND_BYTES[precision],
+        **(
+            {"kernel_factor": "kernel_factor_early_hopper"}
+            if generation == "hopper" and framework.early_hopper
+            else {}
+        ),
         **({"host_layer_s": "host_layer_volta_s"} if generation == "volta" else {}),
     }
+
+
+def nvls_fraction(gpu: Gpu) -> Habit:
+    """Return the share of NVLink's rate that an all-reduce in the switch reaches; 0 without such a switch."""
+    generation = GENERATIONS.get(gpu.architecture.lower(), "other")
+    if generation not in NVLS_GENERATIONS or gpu.scale_up_form != "switch or mesh":
+        return 0.0
+    return f"nvls_fraction_{generation}"
 
 
 def rate_factor(gpu: Gpu) -> Habit:

@@ -13,7 +13,7 @@ from linkwise.errors import InputError, UnknownName
 from linkwise.estimate.constants import bind_columns, constant_values
 from linkwise.estimate.inputs import gpu_inputs, model_inputs
 from linkwise.job.framework import FRAMEWORKS
-from linkwise.layout import Schedule
+from linkwise.layout import ContextExchange, Schedule
 from linkwise.model import model_columns
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ LAYOUT_COLUMNS = (
     "sequence_parallel",
     "schedule",
     "rank_order",
+    "context_exchange",
 )
 """Columns that say how the work is cut; every other input is fixed for a job and a cluster."""
 
@@ -291,6 +292,11 @@ def _misfits(job: Job, layout: Layout) -> list[str]:
         faults.append(
             f"2 x context {layout.context} does not divide the sequence of {job.sequence_length} tokens"
         )
+    if layout.context_exchange == ContextExchange.ALL_TO_ALL and model.heads % (
+        layout.tensor * layout.context
+    ):
+        ranks = layout.tensor * layout.context
+        faults.append(f"all-to-all needs tensor x context = {ranks} to divide the {model.heads} heads")
     if layout.pipeline > model.layers + 2:
         faults.append(
             f"pipeline {layout.pipeline} is more stages than {model.name} has layers ({model.layers})"

@@ -20,7 +20,7 @@ from linkwise.documents import Count, Document, Misfits
 from linkwise.errors import InputError, UnknownName
 from linkwise.job.framework import FRAMEWORKS
 from linkwise.job.job import Precision
-from linkwise.layout import RankOrder, Recompute, Schedule
+from linkwise.layout import ContextExchange, RankOrder, Recompute, Schedule
 from linkwise.model import Model, load_model
 
 __all__ = ["HEADER", "JobDocument", "LayoutDocument"]
@@ -100,6 +100,9 @@ class LayoutDocument(Document):
     schedule: Annotated[str, *_word_of(Schedule)] = Field(
         default="1f1b", description="Order of the micro-batches."
     )
+    context_exchange: Annotated[str, *_word_of(ContextExchange)] = Field(
+        default="ring", description="How a context group shares keys and values."
+    )
     rank_order: Annotated[str, *_word_of(RankOrder)] = Field(
         default="tensor-context-data-pipeline", description="Which groups sit side by side, nearest first."
     )
@@ -120,6 +123,11 @@ class LayoutDocument(Document):
                 )
             if self.schedule != "1f1b":
                 yield "schedule", "has no effect with one pipeline stage; leave it out or raise pipeline"
+        if self.context == 1 and self.context_exchange != "ring":
+            yield (
+                "context_exchange",
+                "has no effect without context parallelism; leave it out or raise context",
+            )
         if self.hybrid_shard and self.zero_stage != 3:
             yield (
                 "hybrid_shard",

@@ -89,6 +89,8 @@ class Framework:
         Sharding where a run does not say.
     eight_bit_inputs
         Whether 8-bit precisions keep the inputs of matrix products in 8 bits for the backward pass.
+    early_hopper
+        Whether its kernels for Hopper are those of that generation's first years.
     bf16_habits
         Habits that take the place of others in bf16.
     habits
@@ -104,6 +106,7 @@ class Framework:
     schedule: str = "1f1b"
     zero_stage: int = 1
     eight_bit_inputs: bool = False
+    early_hopper: bool = False
     bf16_habits: Mapping[str, Habit] = field(default_factory=dict)
     habits: Mapping[str, Habit] = field(default_factory=dict)
 
@@ -190,7 +193,12 @@ _TORCHTITAN = Framework(
     attention="pytorch",
     sequence_parallel=True,
     zero_stage=3,
-    habits={**_FSDP_HABITS, "selective_linear_fraction": 0.45, "selective_kept_fraction": 0.6},
+    habits={
+        **_FSDP_HABITS,
+        "selective_linear_fraction": 0.45,
+        "selective_kept_fraction": 0.5,
+        "logit_element_bytes": 12.0,  # 16-bit logits and gradient, 32-bit copy, softmax
+    },
 )
 _DEEPSPEED = Framework(
     name="deepspeed",
@@ -286,6 +294,10 @@ MIXTURE_SYNCS_UNTIL = 2025
 """Releases of the tuned Megatron stacks up to this year wait on the host in every mixture layer."""
 
 
+EARLY_HOPPER_UNTIL = 2024
+"""Measurements up to this year ran the first kernels for Hopper, which shipped in 2022."""
+
+
 def framework_of(*, framework: str, family: str, year: int) -> Framework:
     """Return the habits of a framework as a measurement names it.
 
@@ -298,8 +310,11 @@ def framework_of(*, framework: str, family: str, year: int) -> Framework:
     year
         Year of the measurement [1].
     """
-    word = framework.lower()
-    family = family or "other"
+    found = _framework_of(framework.lower(), family or "other", year)
+    return replace(found, early_hopper=year <= EARLY_HOPPER_UNTIL)
+
+
+def _framework_of(word: str, family: str, year: int) -> Framework:
     if "megatron-deepspeed" in word:
         return _MEGATRON_DEEPSPEED
     if family == "megatron" and year <= CLASSIC_UNTIL:

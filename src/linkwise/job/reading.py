@@ -10,7 +10,7 @@ from linkwise.documents import parse_document, read_text
 from linkwise.errors import DocumentError, Fault
 from linkwise.job.document import HEADER, JobDocument, LayoutDocument, folder_of
 from linkwise.job.job import Job
-from linkwise.layout import Layout, RankOrder, Recompute, Schedule
+from linkwise.layout import ContextExchange, Layout, RankOrder, Recompute, Schedule
 from linkwise.model import load_model
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def layout_from_options(options: Mapping[str, object]) -> Layout:
     raise DocumentError(_as_option(replace(fault, key=f"layout.{fault.key}")) for fault in faults)
 
 
-_Choice = TypeVar("_Choice", Recompute, Schedule, RankOrder)
+_Choice = TypeVar("_Choice", Recompute, Schedule, RankOrder, ContextExchange)
 
 
 def _choice(choices: type[_Choice], word: str) -> _Choice:
@@ -151,10 +151,11 @@ def _job(document: JobDocument, *, folder: Path) -> Job:
 
 
 def _layout(document: LayoutDocument) -> Layout:
-    degrees = document.model_dump(exclude={"recompute", "schedule", "rank_order"})
+    degrees = document.model_dump(exclude={"recompute", "schedule", "rank_order", "context_exchange"})
     return Layout(
         **degrees,
         recompute=_choice(Recompute, document.recompute),
         schedule=_choice(Schedule, document.schedule),
         rank_order=_choice(RankOrder, document.rank_order),
+        context_exchange=_choice(ContextExchange, document.context_exchange),
     )

@@ -4,6 +4,6 @@ Not here: what a layout costs (`estimate`), which one is best (`search`), whethe
 Read `layout.py` first.
 """
 
-from linkwise.layout.layout import Layout, RankOrder, Recompute, Schedule
+from linkwise.layout.layout import ContextExchange, Layout, RankOrder, Recompute, Schedule
 
-__all__ = ["Layout", "RankOrder", "Recompute", "Schedule"]
+__all__ = ["ContextExchange", "Layout", "RankOrder", "Recompute", "Schedule"]

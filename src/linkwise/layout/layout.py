@@ -58,6 +58,18 @@ class Schedule(_Choice):
     ZERO_BUBBLE = 2
 
 
+class ContextExchange(_Choice):
+    """How the ranks of a context group get at each other's keys and values.
+
+    ``ring`` passes blocks of keys and values around and hides them behind attention (Liu et al., Ring
+    Attention, 2023). ``all-to-all`` swaps slices of the sequence for slices of the heads and back (Jacobs
+    et al., DeepSpeed Ulysses, 2023); the heads must divide by tensor x context.
+    """
+
+    RING = 0
+    ALL_TO_ALL = 1
+
+
 class RankOrder(_Choice):
     """Which group's ranks sit next to each other, fastest first.
 
@@ -89,7 +101,7 @@ class Layout:
         2020.
     hybrid_shard
         Shard inside one NVLink domain and replicate across (HSDP); only with `zero_stage` 3.
-    recompute, schedule, rank_order, sequence_parallel
+    recompute, schedule, rank_order, context_exchange, sequence_parallel
         See the enums; `sequence_parallel` shards the activations outside the tensor-parallel region as well.
     """
 
@@ -106,6 +118,7 @@ class Layout:
     hybrid_shard: bool = False
     schedule: Schedule = Schedule.ONE_F_1F1B
     rank_order: RankOrder = RankOrder.TENSOR_CONTEXT_DATA_PIPELINE
+    context_exchange: ContextExchange = ContextExchange.RING
 
     @property
     def model_parallel(self) -> int:

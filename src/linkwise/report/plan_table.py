@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from linkwise.report.bill import bill_columns
 from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import counted, duration, gigabytes, percent, three_digits
 from linkwise.units import format_quantity
@@ -62,6 +63,7 @@ def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
         words = shared if len(layouts) == 1 else f"all: {shared}"
         print_line(console, wrapped(words, width=console.width), style="dim")
     print_line(console)
+    _print_bills(layouts, key, console)
     if len(layouts) == 1:
         print_layout(layouts[0], console)
         return
@@ -69,6 +71,16 @@ def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
     print_line(console, "Parts of the step [%]" + (f"; 0 everywhere: {', '.join(absent)}" if absent else ""))
     for table in split_table(parts, key=key, width=console.width):
         console.print(table, crop=False)
+
+
+def _print_bills(layouts: Sequence[LayoutResult], key: Column, console: Console) -> None:
+    columns = bill_columns(layouts)
+    if not columns:
+        return
+    print_line(console, "Money and energy")
+    for table in split_table(columns, key=key, width=console.width):
+        console.print(table, crop=False)
+    print_line(console)
 
 
 def print_layout(layout: LayoutResult, console: Console) -> None:
@@ -178,6 +190,9 @@ def _habits(layouts: Sequence[LayoutResult]) -> Iterator[tuple[str, tuple[str, .
     parallel = tuple("yes" if each.sequence_parallel else "no" for each in layouts)
     if any(each.tensor > 1 for each in layouts):
         yield "SP", parallel, "sequence parallel" if parallel[0] == "yes" else "no sequence parallel"
+    if any(each.context > 1 for each in layouts):
+        exchanges = tuple(each.context_exchange if each.context > 1 else "-" for each in layouts)
+        yield "context\nexchange", exchanges, f"context exchange {exchanges[0]}"
     if any(each.pipeline > 1 for each in layouts):
         schedules = tuple(each.schedule if each.pipeline > 1 else "-" for each in layouts)
         yield "schedule", schedules, f"schedule {schedules[0]}"

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from linkwise.report.bill import BilledResult, bill_fields
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from linkwise.cluster import Cluster
     from linkwise.estimate import Estimate
+    from linkwise.estimate.money import Bill
     from linkwise.estimate.trace import Sensitivity, TracedTerm
     from linkwise.job import Job
     from linkwise.search import Plan
@@ -63,8 +66,8 @@ class ClusterResult(_Result):
     node_bytes_per_s: float = Field(description="All NICs of a node, one direction.")
 
 
-class LayoutResult(_Result):
-    """One layout, what it takes and where the time and the memory go."""
+class LayoutResult(BilledResult):
+    """One layout, what it takes and where time and memory go; what it costs, where prices are given."""
 
     tensor: int
     context: int
@@ -79,6 +82,7 @@ class LayoutResult(_Result):
     sequence_parallel: bool
     schedule: str
     rank_order: str
+    context_exchange: str = Field(description="ring or all-to-all; of no effect with context 1.")
     step_time_s: float
     step_time_low_s: float = Field(description="Lower end of the 80 % interval.")
     step_time_high_s: float = Field(description="Upper end of the 80 % interval.")
@@ -118,7 +122,7 @@ class InputResult(_Result):
     name: str
     value: float
     unit: str | None = None
-    origin: str = Field(description="term, figure, job, model, layout, cluster or framework.")
+    origin: str = Field(description="term, figure, job, model, layout, cluster, framework or prices.")
     basis: str | None = Field(default=None, description="Of a figure: how it is known.")
     source: str | None = None
     layer: str | None = Field(default=None, description="Layer of figures it came from.")
@@ -128,7 +132,7 @@ class TermResult(_Result):
     """One term of an estimate."""
 
     name: str
-    group: str = Field(description="compute, communication, schedule or memory.")
+    group: str = Field(description="compute, communication, schedule, memory, energy or money.")
     value: float
     unit: str
     formula: str
@@ -180,19 +184,34 @@ def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
     job, cluster
         What was planned.
     """
+    from linkwise.estimate.money import bill_assumptions
+
+    shown = [*plan.layouts, *([] if plan.closest is None else [plan.closest])]
+    priced = _layout_results(shown, job=job, cluster=cluster)
     return PlanResult(
         job=_job_result(job),
         cluster=_cluster_result(cluster),
-        layouts=[layout_result(estimate, job=job) for estimate in plan.layouts],
+        layouts=priced[: len(plan.layouts)],
         evaluated=plan.evaluated,
         fitting=plan.fitting,
         infeasible=dict(sorted(plan.infeasible.items(), key=lambda item: -item[1])),
-        closest=None if plan.closest is None else layout_result(plan.closest, job=job),
-        assumptions=list(plan.assumptions),
+        closest=None if plan.closest is None else priced[-1],
+        assumptions=[*plan.assumptions, *bill_assumptions(cluster)],
     )
 
 
-def layout_result(estimate: Estimate, *, job: Job) -> LayoutResult:
+def _layout_results(estimates: Sequence[Estimate], *, job: Job, cluster: Cluster) -> list[LayoutResult]:
+    from linkwise.estimate.money import bills
+
+    found = bills(job, cluster, [estimate.step_time_s for estimate in estimates])
+    each_bill = found or (None,) * len(estimates)
+    return [
+        layout_result(estimate, job=job, bill=bill)
+        for estimate, bill in zip(estimates, each_bill, strict=True)
+    ]
+
+
+def layout_result(estimate: Estimate, *, job: Job, bill: Bill | None = None) -> LayoutResult:
     """Return one estimate as it is published.
 
     Parameters
@@ -201,6 +220,8 @@ def layout_result(estimate: Estimate, *, job: Job) -> LayoutResult:
         The layout with its time and memory.
     job
         What was estimated; the length of its training sets `training_time_s`.
+    bill
+        What it costs, where prices are given.
     """
     layout = estimate.layout
     return LayoutResult(
@@ -217,6 +238,7 @@ def layout_result(estimate: Estimate, *, job: Job) -> LayoutResult:
         sequence_parallel=bool(layout.sequence_parallel),
         schedule=layout.schedule.word,
         rank_order=layout.rank_order.word,
+        context_exchange=layout.context_exchange.word,
         step_time_s=estimate.step_time_s,
         step_time_low_s=estimate.step_time_low_s,
         step_time_high_s=estimate.step_time_high_s,
@@ -230,6 +252,7 @@ def layout_result(estimate: Estimate, *, job: Job) -> LayoutResult:
         parts=dict(estimate.parts),
         memory_parts=dict(estimate.memory_parts),
         basis=str(estimate.basis),
+        **bill_fields(bill),
     )
 
 
@@ -255,11 +278,15 @@ def explain_result(
     assumptions
         What was taken for granted.
     """
+    from linkwise.estimate.money import bill_assumptions, trace_bill
+
+    traced = (*terms, *trace_bill(job, cluster, estimate.step_time_s))
+    (layout,) = _layout_results([estimate], job=job, cluster=cluster)
     return ExplainResult(
         job=_job_result(job),
         cluster=_cluster_result(cluster),
-        layout=layout_result(estimate, job=job),
-        terms=[_term_result(term) for term in terms],
+        layout=layout,
+        terms=[_term_result(term) for term in traced],
         sensitivities=[
             SensitivityResult(
                 figure=each.figure,
@@ -271,7 +298,7 @@ def explain_result(
             )
             for each in sensitivities
         ],
-        assumptions=list(assumptions),
+        assumptions=[*assumptions, *bill_assumptions(cluster)],
     )
 
 

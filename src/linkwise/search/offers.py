@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from linkwise.job.framework import Framework
-from linkwise.layout import RankOrder, Recompute, Schedule
+from linkwise.layout import ContextExchange, RankOrder, Recompute, Schedule
 
 __all__ = ["EVERYTHING", "OFFERS", "Offer", "offer_of"]
 
@@ -32,7 +32,7 @@ class Offer:
         Whether gradients and parameters can be sharded (ZeRO 2 and 3) beside a pipeline.
     hybrid_shard
         Whether parameters can be sharded inside an NVLink domain and replicated across.
-    recompute, schedules, rank_orders
+    recompute, schedules, rank_orders, context_exchanges
         Choices it has, the usual one first.
     sequence_parallel
         Choices beside tensor parallelism, the usual one first.
@@ -51,6 +51,7 @@ class Offer:
     recompute: tuple[Recompute, ...] = tuple(Recompute)
     schedules: tuple[Schedule, ...] = (Schedule.ONE_F_1F1B,)
     rank_orders: tuple[RankOrder, ...] = (RankOrder.TENSOR_CONTEXT_DATA_PIPELINE,)
+    context_exchanges: tuple[ContextExchange, ...] = (ContextExchange.RING,)
     sequence_parallel: tuple[bool, ...] = (True, False)
     experts_need_sequence_parallel: bool = False
 
@@ -61,6 +62,7 @@ _MEGATRON = Offer(
     interleaves=_MOST_CHUNKS,
     zero_stages=(1, 0),  # the distributed optimizer
     rank_orders=tuple(RankOrder),  # --use-tp-pp-dp-mapping
+    context_exchanges=tuple(ContextExchange),  # --cp-comm-type p2p, a2a
     experts_need_sequence_parallel=True,
 )
 _CLASSIC = Offer(
@@ -125,6 +127,7 @@ EVERYTHING = Offer(
     hybrid_shard=True,
     schedules=(Schedule.ONE_F_1F1B, Schedule.ZERO_BUBBLE),
     rank_orders=tuple(RankOrder),
+    context_exchanges=tuple(ContextExchange),
 )
 """Every choice there is a formula for, whether or not one framework has them all."""
 

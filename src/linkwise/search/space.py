@@ -1,9 +1,9 @@
 """Every layout that a job, a cluster and a framework allow, as tables of columns.
 
 A *cut* is a choice of degrees: tensor, context, pipeline, data, micro-batch, virtual pipeline, expert. The
-other choices (sharding, recomputation, sequence parallelism, schedule, rank order) combine freely, but for a
-few that need another rank to have an effect; cuts with the same free choices form one product, cut into
-tables that fit a processor's cache.
+other choices (sharding, recomputation, sequence parallelism, schedule, rank order, exchange) combine freely,
+but for a few that need another rank to have an effect; cuts with the same free choices form one product, cut
+into tables that fit a processor's cache.
 """
 
 from __future__ import annotations
@@ -142,9 +142,9 @@ def _products(cuts: Cuts, job: Job, cluster: Cluster, offer: Offer) -> Iterator[
 
     Notes
     -----
-    Sequence parallelism needs tensor ranks, a schedule needs stages, a rank order stages and replicas,
-    sharding ranks to shard over; hybrid sharding a gradient group with several ranks in a domain and several
-    domains.
+    Sequence parallelism needs tensor ranks, a schedule needs stages, a rank order stages and replicas, an
+    exchange of heads context ranks that divide the heads, sharding ranks to shard over; hybrid sharding a
+    gradient group with several ranks in a domain and several domains.
     """
     columns = cuts.columns
     replicas = columns["data"] * columns["context"]
@@ -153,6 +153,7 @@ def _products(cuts: Cuts, job: Job, cluster: Cluster, offer: Offer) -> Iterator[
         "pipeline": columns["pipeline"] > 1,
         "order": (columns["pipeline"] > 1) & (columns["data"] > 1),
         "replicas": replicas > 1,
+        "exchange": _heads_divide(columns, job),
         "hybrid": _spans_domains(columns, float(nvlink_domain(cluster).gpus)) & offer.hybrid_shard,
     }
     key = sum(flag.astype(np.intp) << place for place, flag in enumerate(has.values()))
@@ -173,6 +174,13 @@ def _spans_domains(columns: Mapping[str, Floats], domain: float) -> NDArray[np.b
     return spans
 
 
+def _heads_divide(columns: Mapping[str, Floats], job: Job) -> NDArray[np.bool_]:
+    """Return the cuts whose context groups can swap slices of the sequence for whole heads."""
+    ranks = columns["tensor"] * columns["context"]
+    divides: NDArray[np.bool_] = (columns["context"] > 1) & (job.model.heads % ranks == 0)
+    return divides
+
+
 def _choices(on: Mapping[str, bool], offer: Offer, *, mixture: bool) -> tuple[Axis, ...]:
     stages = [
         stage for stage in offer.zero_stages if stage < 2 or offer.sharded_pipeline or not on["pipeline"]
@@ -189,6 +197,7 @@ def _choices(on: Mapping[str, bool], offer: Offer, *, mixture: bool) -> tuple[Ax
         _axis(sequence_parallel=parallel if on["tensor"] else (False,)),
         _axis(schedule=offer.schedules if on["pipeline"] else offer.schedules[:1]),
         _axis(rank_order=offer.rank_orders if on["order"] else offer.rank_orders[:1]),
+        _axis(context_exchange=offer.context_exchanges if on["exchange"] else offer.context_exchanges[:1]),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from linkwise.estimate.columns import Axis, Evaluation, Floats, Integers, Table
 from linkwise.estimate.job_inputs import LAYOUT_COLUMNS
 from linkwise.estimate.terms import MEMORY_PARTS, STEP_PARTS, TERMS
-from linkwise.layout import Layout, RankOrder, Recompute, Schedule
+from linkwise.layout import ContextExchange, Layout, RankOrder, Recompute, Schedule
 from linkwise.search.shortfall import shortfall_counts
 
 if TYPE_CHECKING:
@@ -149,4 +149,5 @@ def _layout(table: Table, place: tuple[np.intp, ...]) -> Layout:
         hybrid_shard=bool(degrees["hybrid_shard"]),
         schedule=Schedule(degrees["schedule"]),
         rank_order=RankOrder(degrees["rank_order"]),
+        context_exchange=ContextExchange(degrees["context_exchange"]),
     )

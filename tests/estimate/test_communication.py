@@ -1,0 +1,79 @@
+"""Communication terms against values worked by hand."""
+
+import numpy as np
+import pytest
+
+from linkwise.estimate import communication
+from linkwise.estimate.terms import TERMS
+
+GB = 1e9
+
+
+def value(name, **columns):
+    term = TERMS[name]
+    return float(term.function(*(np.array([float(columns[each])]) for each in term.inputs))[0])
+
+
+def test_tensor_collective_of_plain_ranks_is_reduced_in_the_switch():
+    # 8192 tokens of 8192 elements in 16 bits: 134 MB; 9/8 of it at 309 GB/s, and 8 us for each doubling
+    columns = {
+        "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 0,
+        "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
+        "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
+    }  # fmt: skip
+    buffer = 2 * 8192 * 8192
+    assert value("tensor_collective_s", **columns) == pytest.approx(24e-6 + 1.125 * buffer / (309 * GB))
+
+
+def test_tensor_collective_with_sequence_parallelism_goes_in_rings():
+    columns = {
+        "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 1,
+        "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
+        "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
+    }  # fmt: skip
+    buffer = 2 * 8192 * 8192
+    assert value("tensor_collective_s", **columns) == pytest.approx(24e-6 + 1.75 * buffer / (364.5 * GB))
+
+
+def test_tensor_collective_over_two_nodes_pays_the_nics():
+    # 16 ranks, 8 in a node: the tree sends the buffer once over 8 NIC shares of 40 GB/s; the ring 2 x 15/16
+    columns = {
+        "tokens": 8192, "hidden": 8192, "tensor": 16, "tensor_local": 8, "sequence_parallel": 0,
+        "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
+        "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 0, "network_latency_s": 0,
+    }  # fmt: skip
+    buffer = 2 * 8192 * 8192
+    inside = 2 * 7 / 8 * buffer / (364.5 * GB)
+    assert value("tensor_collective_s", **columns) == pytest.approx(max(inside, buffer / (320 * GB)))
+
+
+def test_three_ranks_are_too_few_for_the_switch():
+    three, rate = np.array([3.0]), np.array([300 * GB])
+    seconds = communication.fastest_all_reduce_s(three, three, np.array([GB]), rate, rate, rate)
+    assert seconds[0] == pytest.approx(4 / 3 / 300)
+
+
+def test_context_all_to_all_swaps_queries_keys_values_and_outputs():
+    # 4 ranks in a domain: 3/4 of 2 x 1000 x (256 + 64) / 2 bytes each pass, two passes
+    columns = {
+        "tokens": 1000, "tensor": 2, "context": 4, "context_local": 4, "recompute": 0, "key_value_width": 64,
+        "query_output_width": 256, "nvlink_reached_bytes_per_s": GB, "nic_reached_bytes_per_s": GB,
+        "network_latency_s": 0,
+    }  # fmt: skip
+    assert value("context_all_to_all_s", **columns) == pytest.approx(2 * 0.75 * 320_000 / GB)
+
+
+def test_context_exchange_chooses_the_all_to_all():
+    columns = {"context": 2, "context_ring_s": 1.0, "context_all_to_all_s": 2.0, "collective_latency_s": 0}
+    assert value("layer_context_s", context_exchange=0, **columns) == 1.0
+    assert value("layer_context_s", context_exchange=1, **columns) == 2.0
+
+
+def test_all_to_all_of_experts_over_nodes_pays_a_round_for_every_eight_peers():
+    columns = {
+        "tokens": 0, "tensor": 1, "hidden": 1, "expert": 64, "expert_local": 8, "moe_fraction": 1,
+        "experts_per_token": 8, "expert_node_limit": 4, "recompute": 0, "nvlink_reached_bytes_per_s": GB,
+        "nic_reached_bytes_per_s": GB, "collective_latency_s": 0, "network_latency_s": 5e-6,
+        "expert_exposed_fraction": 1,
+    }  # fmt: skip
+    assert value("layer_expert_s", **columns) == pytest.approx(4 * 7 * 5e-6)
