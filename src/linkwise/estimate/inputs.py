@@ -121,11 +121,7 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         "nvls_fraction": nvls_fraction(gpu),
         "nvlink_fraction": f"nvlink_fraction_{generation}",
         "operand_bytes": OPERAND_BYTES[precision],
-        **(
-            {"kernel_factor": "kernel_factor_early_hopper"}
-            if generation == "hopper" and framework.early_hopper
-            else {}
-        ),
+        **({"kernel_factor": "kernel_factor_early_hopper"} if early else {}),
         **({"host_layer_s": "host_layer_volta_s"} if generation == "volta" else {}),
     }
 
