@@ -36,12 +36,10 @@ _GROUPS = ("projection", "dense", "shared", "router")
 _PRODUCT_COLUMNS: Mapping[str, str] = {
     "parameters": "sum of n*k",
     "replicated_parameters": "the part of it that tensor parallelism does not cut",
-    "biases": "elements of the biases",
     "in_cut": "sum of k over the products whose k the tensor degree divides (row-parallel)",
     "in_whole": "sum of k over the products whose k it does not divide (column-parallel and whole)",
     "out_cut": "sum of n over the products whose n it divides (column-parallel)",
     "out_whole": "sum of n over the products whose n it does not divide (row-parallel and whole)",
-    "products": "matrix products, query-key-value and gate-up fused",
 }
 _SHAPE_COLUMNS: Mapping[str, str] = {
     "layers": "transformer layers",
@@ -51,16 +49,11 @@ _SHAPE_COLUMNS: Mapping[str, str] = {
     "head_dim": "size of a query or key head",
     "v_head_dim": "size of a value head",
     "vocab": "rows of the embedding table",
-    "ffn": "width of the dense MLP (0 where no layer has one)",
     "gated": "1 where MLPs have a gate",
-    "tied": "1 where the head is the embedding table",
-    "learned_positions": "rows of the learned position table",
     "moe_fraction": "layers with experts / layers",
     "experts": "routed experts of a mixture layer",
     "experts_per_token": "routed experts a token goes to",
     "expert_ffn": "width of one routed expert",
-    "shared_ffn": "total width of the shared experts of a mixture layer",
-    "kv_width": "elements of key and value kept per token and softmax layer, latent where the model has one",
     "index_width": "heads * size of the sparse index",
     "index_topk": "keys the sparse index picks per query (0: all)",
     "mtp_layers": "multi-token prediction modules",
@@ -73,7 +66,6 @@ _ATTENTION_COLUMNS: Mapping[str, str] = {
     "full_layers_fraction": "layers that see the whole sequence / layers",
     "sliding_layers_fraction": "windowed layers / layers",
     "sliding_window": "keys a windowed layer sees",
-    "linear_attention_fraction": "gated delta net layers / layers",
     "linear_state_width": "value heads * (size of a head)^2 * gated delta net layers / layers; forward FLOP "
     "per token and average layer = 6 * this",
 }
@@ -130,7 +122,7 @@ def model_columns(models: Sequence[Model]) -> dict[str, NDArray[np.float64]]:
     Per group g: forward FLOP per token = ``2 * g_parameters``; elements read and written beside the weights =
     ``g_in_cut / t + g_in_whole + g_out_cut / t + g_out_whole`` on a rank of tensor degree t; weights there =
     ``(g_parameters - g_replicated_parameters) / t + g_replicated_parameters``. Biases are counted in
-    ``layer_parameters`` and in ``g_biases``, not in ``g_parameters``.
+    ``layer_parameters``, not in ``g_parameters``.
     """
     rows = [dict(_row(model)) for model in models]
     return {name: np.array([row[name] for row in rows], dtype=np.float64) for name in COLUMN_MEANINGS}
@@ -144,16 +136,11 @@ def _row(model: Model) -> Iterator[tuple[str, float]]:
 
 
 def _shape(model: Model) -> Iterator[tuple[str, float]]:
-    same = ("layers", "hidden", "heads", "kv_heads", "head_dim", "v_head_dim", "vocab", "learned_positions")
+    same = ("layers", "hidden", "heads", "kv_heads", "head_dim", "v_head_dim", "vocab")
     for name in (*same, "experts", "experts_per_token", "expert_ffn", "index_topk", "mtp_layers"):
         yield name, getattr(model, name)
-    yield "ffn", model.ffn if model.dense_layers else 0
     yield "gated", model.gated_mlp
-    yield "tied", model.tied_embeddings
     yield "moe_fraction", model.moe_layers / model.layers
-    yield "shared_ffn", model.shared_experts * model.shared_ffn
-    latent = model.kv_lora_rank + model.qk_rope_head_dim
-    yield "kv_width", latent if model.kv_lora_rank else model.kv_heads * (model.head_dim + model.v_head_dim)
     yield "index_width", model.index_heads * model.index_head_dim
 
 
@@ -165,7 +152,6 @@ def _attention(model: Model) -> Iterator[tuple[str, float]]:
     yield "full_layers_fraction", model.full_layers / layers
     yield "sliding_layers_fraction", model.sliding_layers / layers
     yield "sliding_window", model.sliding_window if model.sliding_layers else 0
-    yield "linear_attention_fraction", model.linear_layers / layers
     yield (
         "linear_state_width",
         model.linear_value_heads * model.linear_head_dim**2 * model.linear_layers / layers,
@@ -197,10 +183,8 @@ def _summed(products: Iterable[MatrixProduct]) -> dict[str, int]:
     for product in products:
         sums["parameters"] += product.parameters
         sums["replicated_parameters"] += product.parameters * (product.cut is Cut.WHOLE)
-        sums["biases"] += product.biases
         sums["in_cut" if product.cut is Cut.ROW else "in_whole"] += product.inputs
         sums["out_cut" if product.cut is Cut.COLUMN else "out_whole"] += product.outputs
-        sums["products"] += 1
     return sums
 
 
