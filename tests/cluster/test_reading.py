@@ -132,7 +132,7 @@ _INLINE = "gpu: h100-sxm, gpus_per_node: 8"
             "nodes: 2\nnode: dgx-h100\ngpus_per_domain: 9\n",
             "c.yaml:5: gpus_per_domain: 9 is more than there are",
         ),
-        ("nodes: 2\nnode: dgx-h100\nprices: p.yaml\n", "c.yaml:5: prices: has no effect yet"),
+        ("nodes: 2\nnode: dgx-h100\nprices: p.yaml\n", "c.yaml:5: prices: p.yaml: no such file"),
         ("nodes: 2\nnode: dgx-h100\nchanges: [{node: 1}]\n", "c.yaml:5: changes: has no effect yet"),
         (
             "nodes: 2\nnode: dgx-h100\nfabric:\n  switch: quantum-3\n",

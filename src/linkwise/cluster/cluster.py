@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
+    from linkwise.cluster.prices import Prices
 
 __all__ = ["Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
 
@@ -118,7 +119,7 @@ class Cluster:
     power_w
         Power of one system of the catalogue, where known [W].
     prices
-        Path of the document with prices, or ``None``.
+        What it costs, or ``None``: then no money is printed.
     changes
         Degraded, missing or slow parts, by selector.
     assumptions
@@ -137,7 +138,7 @@ class Cluster:
     nic_bytes_per_s: float
     fabric: Fabric
     power_w: float | None = None
-    prices: str | None = None
+    prices: Prices | None = None
     changes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
 

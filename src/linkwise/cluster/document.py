@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    PlainValidator,
+    Tag,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 
 from linkwise import catalog
 from linkwise.cluster.cluster import FabricKind, Routing, RoutingKind
-from linkwise.cluster.parts import fabric_switch_misfits, misfits, rate_text
+from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
+from linkwise.cluster.prices import Prices
+from linkwise.cluster.prices_document import read_prices
 from linkwise.documents import BytesPerSecond, Count, Document, Misfits, Watts
-from linkwise.errors import InputError
+from linkwise.errors import DocumentError, InputError
 
 __all__ = ["HEADER", "ClusterDocument", "EcmpDocument", "FabricDocument", "NodeDocument"]
 
@@ -39,6 +52,20 @@ def _without_effect(given: object) -> object:
     if given:
         raise InputError("has no effect yet in this version; leave it out")
     return given
+
+
+def _prices(given: object, info: ValidationInfo) -> Prices | None:
+    """Return the prices in the file that is named, relative to that of the cluster; its faults one by one."""
+    if given is None or isinstance(given, Prices):
+        return given
+    if not isinstance(given, str) or given.strip() in ("", "-") or "\0" in given:
+        raise InputError("the path of a prices/1 document is due here, such as prices.yaml")
+    path = info.context.get("path") if isinstance(info.context, dict) else None
+    folder = Path() if path in (None, "<stdin>") else Path(path).parent
+    try:
+        return read_prices(folder / given)
+    except DocumentError as error:
+        raise Misfits([("", str(fault)) for fault in error.faults]) from None
 
 
 def _pick(what: str) -> Discriminator:
@@ -185,19 +212,28 @@ class ClusterDocument(Document):
     fabric: FabricDocument | None = Field(
         default=None, description="The network; the default of the system if left out."
     )
-    prices: Annotated[str | None, AfterValidator(_without_effect)] = Field(
-        default=None, description="Path of a document with prices."
-    )
+    prices: Annotated[
+        Prices | None, PlainValidator(_prices), WithJsonSchema({"type": ["string", "null"]})
+    ] = Field(default=None, description="Path of a prices/1 document, relative to this one.")
     changes: Annotated[list[Any], AfterValidator(_without_effect)] = Field(
         default_factory=list, description="Degraded, missing or slow parts."
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        faults = list(misfits(self))
+        faults = [*misfits(self), *self._price_misfits()]
         if faults:
             raise Misfits(faults)
         return self
+
+    def _price_misfits(self) -> Iterator[tuple[str, str]]:
+        if self.prices is None or self.prices.electricity_usd_per_j is None:
+            return
+        node = node_of(self.node)
+        if node.power_w is None and catalog.gpu(node.gpu).tdp_w is None:
+            what = f"the power of {node.system or node.gpu} is not in the catalogue"
+            todo = f"leave electricity out of {self.prices.path}, or describe the node with its power_w"
+            yield "prices", f"electricity has a price, but {what}; {todo}"
 
 
 def routing_of(document: FabricDocument) -> Routing:

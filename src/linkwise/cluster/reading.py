@@ -137,6 +137,7 @@ def _cluster(document: ClusterDocument) -> Cluster:
         nic_bytes_per_s=nic_bytes_per_s,
         fabric=fabric,
         power_w=node.power_w,
+        prices=document.prices,
         assumptions=(*assumptions, *_tray_assumption(node)),
     )
 
