@@ -1,0 +1,109 @@
+"""Energy of a step, as terms on columns, and what draws the power.
+
+An upper bound for what it counts: the machines run at their full power all the time. Switches and cables of
+the fabric, storage and cooling are not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from linkwise import catalog
+from linkwise.estimate.term import Floats, term
+from linkwise.figures import Basis, Figure
+from linkwise.units import format_quantity
+
+if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
+
+__all__ = ["TERMS", "PowerDraw", "power_draw"]
+
+_FULL_POWER = "derived: everything in use draws its full power all the time, an upper bound"
+_DEFINED = "by definition"
+
+
+@term("W", "consumers x power of one", _FULL_POWER)
+def cluster_power_w(consumers: Floats, consumer_power_w: Floats) -> Floats:
+    """Return the power that all nodes, or all GPUs, draw."""
+    return consumers * consumer_power_w
+
+
+@term("J", "power x step time", _DEFINED)
+def energy_j_per_step(cluster_power_w: Floats, step_time_s: Floats) -> Floats:
+    """Return the energy of one optimizer step, without cooling."""
+    return cluster_power_w * step_time_s
+
+
+@term("J/token", "energy of a step / its tokens", _DEFINED)
+def energy_j_per_token(energy_j_per_step: Floats, tokens_per_step: Floats) -> Floats:
+    """Return the energy of one token, without cooling."""
+    return energy_j_per_step / tokens_per_step
+
+
+TERMS = (cluster_power_w, energy_j_per_step, energy_j_per_token)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerDraw:
+    """What draws the power of a cluster.
+
+    Parameters
+    ----------
+    consumers
+        Nodes with a GPU in use, or GPUs in use where the power of a node is not known.
+    consumer
+        What they are: ``"node"`` or ``"GPU"``.
+    figure
+        Full power of one [W].
+    """
+
+    consumers: int
+    consumer: str
+    figure: Figure
+
+    @property
+    def assumption(self) -> str:
+        """Return what is taken for granted, in a sentence for a reader."""
+        each = f"{format_quantity(self.figure.value, 'w')} ({self.figure.basis})"
+        counted = (
+            f"every node in use draws its full power, {each}; the fabric is not counted"
+            if self.consumer == "node"
+            else f"every GPU in use draws its full board power, {each}; the rest of its node (not in the "
+            "catalogue) and the fabric are not counted"
+        )
+        return f"energy: {counted}"
+
+
+def power_draw(cluster: Cluster) -> PowerDraw | None:
+    """Return what draws the power of a cluster; ``None`` where the catalogue has no power of it.
+
+    Parameters
+    ----------
+    cluster
+        Its nodes count with all they hold (processors, NICs, NVSwitches, fans) where the power of the system
+        is known; else its GPUs count at their board power.
+
+    Notes
+    -----
+    The power of a rack is shared by its nodes: ``power of the system x GPUs of a node / GPUs of the system``.
+    """
+    figure = _node_power(cluster)
+    if figure is not None:
+        return PowerDraw(consumers=cluster.nodes_in_use, consumer="node", figure=figure)
+    figure = cluster.gpu.figures.get("tdp_w")
+    if figure is not None:
+        return PowerDraw(consumers=cluster.gpus, consumer="GPU", figure=figure)
+    return None
+
+
+def _node_power(cluster: Cluster) -> Figure | None:
+    if cluster.power_w is None:
+        return None
+    if cluster.system is None:
+        note = "stated in the cluster document"
+        return Figure(value=cluster.power_w, unit="W", basis=Basis.ASSUMED, source=note, layer="cluster")
+    system = catalog.system(cluster.system)
+    figure = system.figure("power_w")
+    nodes = system.gpus // system.gpus_per_node
+    return figure if nodes <= 1 else figure.scaled(1 / nodes)
