@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from linkwise.errors import InputError
 
-__all__ = ["init"]
+__all__ = ["TEMPLATES", "init"]
+
+TEMPLATES: Mapping[str, str] = {
+    "cluster": "cluster/template.yaml",
+    "job": "job/template.yaml",
+    "prices": "cluster/prices_template.yaml",
+}
+"""Template of each document, in the room that reads it."""
 
 
 @click.command()
-@click.argument("document", type=click.Choice(["cluster", "job"]))
+@click.argument("document", type=click.Choice(list(TEMPLATES)))
 @click.argument("path", required=False)
 def init(document: str, path: str | None) -> None:
     """Write a commented template of DOCUMENT to PATH.
 
-    PATH is cluster.yaml or job.yaml if left out, and - is standard output. A file that exists is left alone.
+    PATH is cluster.yaml, job.yaml or prices.yaml if left out, and - is standard output. A file that exists
+    is left alone.
     """
     template = _template(document)
     if path == "-":
@@ -35,4 +44,4 @@ def init(document: str, path: str | None) -> None:
 def _template(document: str) -> str:
     from importlib import resources
 
-    return (resources.files("linkwise") / document / "template.yaml").read_text(encoding="utf-8")
+    return (resources.files("linkwise") / TEMPLATES[document]).read_text(encoding="utf-8")

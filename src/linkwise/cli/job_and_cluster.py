@@ -97,7 +97,20 @@ def read_job_and_cluster(
             key = "CLUSTER" if cluster_option is None else "--cluster"
             raise DocumentError([Fault(key=key, message=str(error))]) from None
 
-    return _both(read_job, read_cluster)
+    asked, there = _both(read_job, read_cluster)
+    _warn_of_old_prices(there)
+    return asked, there
+
+
+def _warn_of_old_prices(cluster: Cluster) -> None:
+    """Say on standard error how old the prices are, by the calendar that the command line was given."""
+    if cluster.prices is None:
+        return
+    from linkwise.cluster.prices import age_warning
+
+    warning = age_warning(cluster.prices, today=click.get_current_context().obj())
+    if warning is not None:
+        click.echo(f"linkwise: {warning}", err=True)
 
 
 def _refuse_mixture(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 import click
@@ -66,16 +67,22 @@ def linkwise() -> None:
     """
 
 
-def run(arguments: Sequence[str]) -> int:
+def _today() -> dt.date:
+    return dt.datetime.now(tz=dt.UTC).date()
+
+
+def run(arguments: Sequence[str], *, today: Callable[[], dt.date] = _today) -> int:
     """Return the exit code of a command line, having printed what it prints.
 
     Parameters
     ----------
     arguments
         The words after ``linkwise``.
+    today
+        The calendar, by which old prices are warned about.
     """
     try:
-        code = linkwise.main(list(arguments), prog_name="linkwise", standalone_mode=False)
+        code = linkwise.main(list(arguments), prog_name="linkwise", standalone_mode=False, obj=today)
         sys.stdout.flush()
     except BrokenPipeError:
         return _reader_gone()

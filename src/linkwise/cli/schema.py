@@ -10,7 +10,7 @@ __all__ = ["schema"]
 
 
 @click.command()
-@click.argument("document", type=click.Choice(["cluster", "job"]))
+@click.argument("document", type=click.Choice(["cluster", "job", "prices"]))
 def schema(document: str) -> None:
     """Print the JSON Schema of DOCUMENT, for editors and other programs."""
     from linkwise.documents import json_schema
@@ -19,6 +19,10 @@ def schema(document: str) -> None:
         from linkwise.cluster.document import HEADER, ClusterDocument
 
         published = json_schema(ClusterDocument, HEADER)
+    elif document == "prices":
+        from linkwise.cluster.prices_document import HEADER, PricesDocument
+
+        published = json_schema(PricesDocument, HEADER)
     else:
         from linkwise.job.document import HEADER, JobDocument
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_explanation", "print_term"]
 
-GROUPS = ("compute", "communication", "schedule", "memory")
+GROUPS = ("compute", "communication", "schedule", "memory", "energy", "money")
 """Order in which the groups of terms are printed."""
 
 

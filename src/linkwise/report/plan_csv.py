@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
+from linkwise.report.bill import BILL_FIELDS
 from linkwise.report.results import LayoutResult
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def write_plan(result: PlanResult, file: TextIO) -> None:
         The plan as it is published.
     file
         Where to. Columns are the fields of a layout; parts are `part_compute_s`, `memory_weights_bytes`...
+        Money and energy stand there where prices are given.
     """
     layouts = result.layouts or [each for each in (result.closest,) if each is not None]
     rows = [dict(_cells(layout)) for layout in layouts]
@@ -34,6 +36,8 @@ def write_plan(result: PlanResult, file: TextIO) -> None:
 
 def _cells(layout: LayoutResult) -> Iterator[tuple[str, object]]:
     for name in LayoutResult.model_fields:
+        if name in BILL_FIELDS:
+            continue
         value = getattr(layout, name)
         if name == "parts":
             yield from ((f"part_{part}_s", part_s) for part, part_s in layout.parts.items())
@@ -44,3 +48,5 @@ def _cells(layout: LayoutResult) -> Iterator[tuple[str, object]]:
         else:
             yield name, int(value) if isinstance(value, bool) else "" if value is None else value
     yield "fits", int(layout.short_bytes <= 0)
+    bill = {name: getattr(layout, name) for name in BILL_FIELDS}
+    yield from ((name, value) for name, value in bill.items() if value is not None)

@@ -1,0 +1,129 @@
+"""Money and energy in `linkwise plan` and `explain`, as a user meets them."""
+
+import csv
+import datetime as dt
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from linkwise.cli.main import run
+from linkwise.errors import ExitCode
+from linkwise.report.bill import BILL_FIELDS
+
+ROOT = Path(__file__).parents[2]
+PRICES = (ROOT / "examples/prices.yaml").read_text()
+DAY = dt.date(2026, 11, 30)
+JOB = ["--model", "llama-3.1-8b", "--sequence-length", "8192", "--global-batch", "64"]
+
+
+@pytest.fixture
+def cluster_file(tmp_path):
+    (tmp_path / "prices.yaml").write_text(PRICES)
+    path = tmp_path / "c.yaml"
+    path.write_text("linkwise: cluster/1\nnodes: 2\nnode: dgx-h100\nprices: prices.yaml\n")
+    return str(path)
+
+
+@pytest.fixture
+def told(capsys):
+    def tell(*arguments, today=DAY):
+        code = run(arguments, today=lambda: today)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return tell
+
+
+def test_plan_publishes_money_and_energy_where_prices_are_given(told, cluster_file):
+    code, out, err = told(
+        "plan", *JOB, "--tokens", "15e12", "--cluster", cluster_file, "--top", "2", "--format", "json"
+    )
+    assert (code, err) == (ExitCode.DONE, "")
+    result = json.loads(out)
+    assert any(said.startswith("prices of 2026-11-30: 2.5 USD/h a GPU") for said in result["assumptions"])
+    assert any("every node in use draws its full power" in said for said in result["assumptions"])
+    for layout in result["layouts"]:
+        # 16 GPUs at 2.50 USD an hour; 2 nodes of 10.2 kW at 0.10 USD/kWh and PUE 1.3; 524,288 tokens.
+        hours, tokens = layout["step_time_s"] / 3600, 64 * 8192
+        usd = hours * (16 * 2.5 + 20.4 * 1.3 * 0.1)
+        assert layout["cost_usd_per_step"] == pytest.approx(usd)
+        assert layout["cost_usd_per_million_tokens"] == pytest.approx(1e6 * usd / tokens)
+        assert layout["cost_usd_per_run"] == pytest.approx(15e12 * usd / tokens)
+        assert layout["energy_j_per_step"] == pytest.approx(20400 * layout["step_time_s"])
+        assert layout["energy_kwh_per_million_tokens"] == pytest.approx(20.4 * hours * 1e6 / tokens)
+
+
+def test_plan_publishes_neither_without_prices(told):
+    for form in ("json", "csv", "table"):
+        _, out, _ = told("plan", *JOB, "--cluster", "dgx-h100:2", "--top", "2", "--format", form)
+        assert "usd" not in out.lower()
+        assert "energy" not in out
+
+
+def test_plan_prints_money_and_energy_as_table_and_csv(told, cluster_file):
+    _, out, _ = told("plan", *JOB, "--cluster", cluster_file, "--top", "2")
+    assert "Money and energy" in out
+    assert "USD\nper run" not in out
+    _, out, _ = told("plan", *JOB, "--cluster", cluster_file, "--top", "2", "--format", "csv")
+    names = set(next(csv.reader(io.StringIO(out))))
+    assert set(BILL_FIELDS) - names == {"cost_usd_per_run"}
+
+
+def test_plan_gives_the_bill_of_the_closest_when_nothing_fits(told, cluster_file):
+    huge = ["--model", "gpt-3-175b", "--sequence-length", "2048", "--global-batch", "8"]
+    code, out, _ = told("plan", *huge, "--cluster", cluster_file, "--format", "json")
+    assert code == ExitCode.INFEASIBLE
+    assert json.loads(out)["closest"]["cost_usd_per_step"] > 0
+
+
+def test_explain_traces_the_bill_to_the_prices(told, cluster_file):
+    arguments = ["explain", *JOB, "--cluster", cluster_file, "--layout", "tensor=2,zero_stage=1"]
+    _, out, _ = told(*arguments, "--format", "json")
+    result = json.loads(out)
+    terms = {term["name"]: term for term in result["terms"]}
+    assert terms["cost_usd_per_step"]["value"] == pytest.approx(result["layout"]["cost_usd_per_step"])
+    _, out, _ = told(*arguments)
+    assert out.index("ENERGY") < out.index("MONEY") < out.index("FIGURES")
+    _, out, _ = told(*arguments, "--term", "gpu_usd_per_step")
+    assert "GPUs x price of one for a time x step time" in out
+    assert "prices.yaml, 2026-11-30" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("verb", [["plan"], ["explain", "--layout", "tensor=2,zero_stage=1"]])
+def test_old_prices_are_warned_about_on_standard_error_and_used(told, cluster_file, verb):
+    arguments = [*verb, *JOB, "--cluster", cluster_file, "--format", "json"]
+    _, fresh, err = told(*arguments, today=DAY + dt.timedelta(days=180))
+    assert err == ""
+    code, out, err = told(*arguments, today=DAY + dt.timedelta(days=181))
+    assert (code, out) == (ExitCode.DONE, fresh)
+    assert "prices.yaml: the prices are of 2026-11-30, 181 days old" in err
+
+
+def test_faults_of_prices_are_told_with_those_of_the_cluster(told, cluster_file):
+    path = Path(cluster_file)
+    path.with_name("prices.yaml").write_text(
+        "linkwise: prices/1\ndate: 2026-11-30\ngpu_hour: 2.5\nelektricity: 1\n"
+    )
+    path.write_text(path.read_text() + "fabric: {link: nosuch}\n")
+    code, out, err = told("plan", *JOB, "--cluster", cluster_file)
+    assert (code, out) == (ExitCode.WRONG_INPUT, "")
+    assert "prices.yaml:3: gpu_hour: '2.5' has no unit" in err
+    assert "prices.yaml:4: elektricity: unknown key; did you mean 'electricity'?" in err
+    assert "c.yaml:5: fabric.link: unknown link" in err
+
+
+def test_init_writes_prices_that_are_read(tmp_path, monkeypatch, told):
+    from linkwise.cluster.prices_document import read_prices
+
+    monkeypatch.chdir(tmp_path)
+    assert told("init", "prices")[0] == ExitCode.DONE
+    assert read_prices("prices.yaml").pue == 1.3
+    assert (tmp_path / "prices.yaml").read_text() == PRICES
+
+
+def test_schema_of_prices_is_printed(told):
+    schema = json.loads(told("schema", "prices")[1])
+    assert schema["properties"]["linkwise"]["const"] == "prices/1"
+    assert set(schema["properties"]) == {"linkwise", "date", "gpu_hour", "electricity", "pue"}
