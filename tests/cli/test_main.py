@@ -95,7 +95,7 @@ def test_init_writes_a_template_that_is_read_and_never_overwrites(tmp_path, monk
     assert (tmp_path / "j.yaml").read_text() == "mine"
 
 
-@pytest.mark.parametrize("document", ["cluster", "job"])
+@pytest.mark.parametrize("document", ["cluster", "job", "prices"])
 def test_schema_is_a_json_schema_of_the_document(document, capsys):
     import jsonschema
 

@@ -1,4 +1,4 @@
-"""Memory, compute and communication of a training step, as terms on columns; one layout is one row.
+"""Memory, compute, communication, energy and money of a training step, as terms on columns.
 
 Not here: which layout is best (`search`), how well the numbers hold (`calibrate`), collectives themselves
 (`network`). Read first: `estimate.Estimate`, then `terms` (the table of every term), `columns` (how they are

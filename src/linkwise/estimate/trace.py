@@ -48,7 +48,7 @@ class TracedInput:
     unit
         Its unit, where it is a term or a figure.
     origin
-        ``term``, ``figure``, ``job``, ``model``, ``layout``, ``cluster`` or ``framework``.
+        ``term``, ``figure``, ``job``, ``model``, ``layout``, ``cluster``, ``framework`` or ``prices``.
     basis
         Basis of a figure, else `origin`.
     source, layer
@@ -71,7 +71,8 @@ class TracedTerm:
     Parameters
     ----------
     name, group
-        Its name, and the part of the estimate it belongs to: compute, communication, schedule or memory.
+        Its name, and the part of the estimate it belongs to: compute, communication, schedule, memory,
+        energy or money.
     value, unit
         What it came to.
     formula, source
