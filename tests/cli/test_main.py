@@ -73,12 +73,38 @@ def test_exit_code_of_a_verb_is_passed_on(monkeypatch):
     assert cli.run([]) == 5
 
 
-def test_pipe_is_quiet_when_its_reader_goes():
-    command = (
-        f"{sys.executable} -c 'from linkwise.cli.main import main; main()' catalog --format csv | head -1"
-    )
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("kind,name,field,value,unit,basis,source,date,note\n", "")
+_LINKWISE = f"{sys.executable} -c 'from linkwise.cli.main import main; main()'"
+
+
+def _shell(command):
+    return subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "words", ["catalog --format csv", "catalog --format json", "catalog model", "schema job"]
+)
+def test_pipe_is_quiet_when_its_reader_goes(words):
+    done = _shell(f"{_LINKWISE} {words} | head -1 >/dev/null; echo ${{PIPESTATUS[0]}}")
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+@pytest.mark.parametrize("words", ["catalog --format csv", "catalog model", "schema job"])
+def test_full_disk_is_a_message_not_an_internal_error(words):
+    done = _shell(f"{_LINKWISE} {words} >/dev/full")
+    assert done.returncode == ExitCode.WRONG_INPUT
+    assert done.stderr == "linkwise: cannot write: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", ["catalog gpu", "catalog --format csv", "schema job >&- <&-"])
+def test_closed_output_is_no_fault(words):
+    done = _shell(f"{_LINKWISE} {words} >&-")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_closed_input_is_empty_input():
+    done = _shell(f"{_LINKWISE} plan - dgx-h100:2 <&-")
+    assert done.returncode == ExitCode.WRONG_INPUT
+    assert "<stdin>:1: is empty" in done.stderr
 
 
 def test_init_writes_a_template_that_is_read_and_never_overwrites(tmp_path, monkeypatch, capsys):

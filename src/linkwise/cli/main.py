@@ -7,6 +7,7 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -84,8 +85,10 @@ def run(arguments: Sequence[str], *, today: Callable[[], dt.date] = _today) -> i
     try:
         code = linkwise.main(list(arguments), prog_name="linkwise", standalone_mode=False, obj=today)
         sys.stdout.flush()
-    except BrokenPipeError:
-        return _reader_gone()
+    except (BrokenPipeError, SystemExit):
+        # click and rich leave by SystemExit when their reader goes; nothing else here does.
+        _write_nowhere()
+        return ExitCode.DONE
     except (KeyboardInterrupt, click.Abort):
         _say("interrupted")
         return ExitCode.INTERRUPTED
@@ -96,12 +99,15 @@ def run(arguments: Sequence[str], *, today: Callable[[], dt.date] = _today) -> i
         if os.environ.get("LINKWISE_DEBUG") == "1":
             raise
         _say(_told(error))
+        if isinstance(error, OSError) and error.filename is None:
+            _write_nowhere()
         return ExitCode.WRONG_INPUT
     return code if isinstance(code, int) else ExitCode.DONE
 
 
 def main() -> NoReturn:
     """Run the command line of this process and leave with its exit code."""
+    _open_closed_streams()
     sys.exit(int(run(sys.argv[1:])))
 
 
@@ -110,8 +116,9 @@ def _told(error: Exception) -> str:
         return str(error)
     if isinstance(error, LinkwiseError):
         return f"linkwise: {error}"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"linkwise: {error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror is not None:
+        # What is opened has a name; a write that fails, as on a full disk, has none.
+        return f"linkwise: {error.filename or 'cannot write'}: {error.strerror}"
     kind = type(error).__name__
     return f"linkwise: internal error, {kind}: {error}\nset LINKWISE_DEBUG=1 to see where; please report it"
 
@@ -120,8 +127,14 @@ def _say(message: str) -> None:
     click.echo(message, err=True)
 
 
-def _reader_gone() -> int:
-    """Return the exit code when nobody reads the output any more (``linkwise plan ... | head``)."""
-    # What is still buffered would fail again when Python closes the stream.
+def _write_nowhere() -> None:
+    """Drop what is still buffered: it would fail again when Python closes the stream."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return ExitCode.DONE
+
+
+def _open_closed_streams() -> None:
+    """Give a process that was started without standard input or output (``>&-``) empty ones."""
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 (open to the end)
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (open to the end)
