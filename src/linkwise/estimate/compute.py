@@ -263,6 +263,7 @@ def logits_s(
     memory_bytes_per_s: Floats,
     gemm_saturation: Floats,
     elementwise_traffic: Floats,
+    host_layer_s: Floats,
 ) -> Floats:
     """Return the time of output head and loss for one micro-batch, both ways, on the last stage."""
     local = vocab / tensor
@@ -270,7 +271,7 @@ def logits_s(
         gemm_saturation * 2.0 * (tokens * hidden + hidden * local + tokens * local) / memory_bytes_per_s
     )
     loss = 16.0 * elementwise_traffic * tokens * local / memory_bytes_per_s
-    return logits_share * (3.0 * product + loss)
+    return logits_share * smooth_maximum(3.0 * product + loss, (1.0 + BACKWARD_HOST) * host_layer_s)
 
 
 def smooth_maximum(first: Floats, second: Floats) -> Floats:
