@@ -55,3 +55,32 @@ def test_csv_has_a_row_for_each_figure(capsys):
 def test_unknown_names_are_refused(capsys, words, says):
     assert run(["catalog", *words]) == ExitCode.WRONG_INPUT
     assert says in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [(), ("gpu",), ("systems",), ("models",), ("latency",), ("h100-sxm",)])
+def test_no_word_is_cut_on_a_narrow_terminal(words, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = set(_printed(capsys, *words).split())
+    monkeypatch.setenv("COLUMNS", "60")
+    assert set(_printed(capsys, *words).split()) == whole
+
+
+def test_an_entry_is_one_line_in_a_pipe(capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    (line,) = [line for line in _printed(capsys, "gpu").splitlines() if line.startswith("h100-sxm ")]
+    assert all(word in line for word in ("85.5 GB", "450 GB/s", "nvidia_smi"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("zzzz",), "'linkwise catalog' lists the kinds"),
+        (
+            ("gpu", "dgx-h100"),
+            "'dgx-h100' is no gpu but a system; 'linkwise catalog system dgx-h100' prints it",
+        ),
+    ],
+)
+def test_a_refusal_says_where_to_look(words, says, capsys):
+    assert run(["catalog", *words]) == ExitCode.WRONG_INPUT
+    assert says in capsys.readouterr().err

@@ -82,6 +82,17 @@ def test_explain_prints_groups_formulas_and_sources(capsys):
     assert "ml-engineering" in out
 
 
+@pytest.mark.parametrize(
+    ("term", "says"),
+    [("zzz", "without --term all of them are printed"), ("buble_s", "did you mean bubble_s")],
+)
+def test_explain_says_where_the_terms_are_when_one_is_unknown(term, says, capsys):
+    code, _, err = explained([*OPTIONS, *LAYOUT, "--term", term], capsys)
+    assert code == ExitCode.WRONG_INPUT
+    assert f"unknown term {term!r}" in err
+    assert says in err
+
+
 def test_explain_prints_one_term_when_asked(capsys):
     code, out, _ = explained([*OPTIONS, *LAYOUT, "--term", "steady_s"], capsys)
     assert code == ExitCode.DONE

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from linkwise.report.tables import PIPED_WIDTH, Column, console_for, split_table, wrapped
+from linkwise.report.tables import PIPED_WIDTH, Column, console_for, print_line, split_table, wrapped
 
 
 def column(heading, cells, group=""):
@@ -54,6 +54,20 @@ def test_console_for_takes_columns_of_the_environment_else_a_fixed_width(monkeyp
     assert console_for(io.StringIO()).width == 133
     monkeypatch.delenv("COLUMNS")
     assert console_for(io.StringIO()).width == PIPED_WIDTH
+
+
+@pytest.mark.parametrize("text", ["0", "000", "-5", "abc", "", "\u00b2", "1e3", "8.5"])
+def test_console_for_prints_all_when_columns_states_no_width(text, monkeypatch):
+    monkeypatch.setenv("COLUMNS", text)
+    file = io.StringIO()
+    console = console_for(file)
+    print_line(console, "all of it")
+    assert (console.width, file.getvalue()) == (PIPED_WIDTH, "all of it\n")
+
+
+def test_console_for_takes_no_width_that_memory_cannot_hold(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "99999999999999")
+    assert console_for(io.StringIO()).width <= 10_000
 
 
 def test_wrapped_keeps_long_words_whole():

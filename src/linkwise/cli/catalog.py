@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
 from linkwise import catalog as shelf
 from linkwise.catalog import Entry
-from linkwise.errors import UnknownName
+from linkwise.catalog.fields import UNITS
+from linkwise.errors import InputError, UnknownName
 from linkwise.figures import Figure
 from linkwise.units import DIMENSIONS, format_quantity
 
@@ -55,7 +56,17 @@ _SHOWN = {
 _HEADINGS = {
     "published_parameters_text": "parameters, 1e9",
     "published_active_parameters_text": "active, 1e9",
+    "bytes_per_s": "rate",
+    "nic_bytes_per_s": "rate of a NIC",
+    "port_bytes_per_s": "rate of a port",
 }
+"""Headings that are not the name of the field without its unit, which the cells have."""
+
+
+_PROSE = ("source", "sources", "note")
+"""Columns whose cells may go over several lines."""
+
+_PROSE_WIDTH, _HEADING_WIDTH, _NO_LIMIT = 30, 16, 10_000
 
 _DIMENSION_OF_UNIT = {each.unit: each.name for each in DIMENSIONS.values()}
 
@@ -82,7 +93,7 @@ def catalog(kind: str | None, name: str | None, form: str) -> None:
         if found is None:
             raise UnknownName.among(kinds, kind="kind of entry", given=kind)
         kind = found
-        chosen = [shelf.entry(kind, one) for one in ((name,) if name else shelf.names(kind))]
+        chosen = [_entry(kind, one, kinds) for one in ((name,) if name else shelf.names(kind))]
     if form == "json":
         click.echo(json.dumps({"schema": "linkwise.catalog/1", **_published(chosen)}, indent=2))
     elif form == "csv":
@@ -102,15 +113,33 @@ def _kind(given: str, kinds: Sequence[str]) -> str | None:
     return next((kind for kind in kinds if plain in (kind, f"{kind}s", f"{kind}es")), None)
 
 
+def _entry(kind: str, name: str, kinds: Sequence[str]) -> Entry:
+    try:
+        return shelf.entry(kind, name)
+    except UnknownName:
+        for other in _kinds_holding(name, kinds):
+            what = f"{name!r} is no {kind} but a {other}"
+            raise InputError(f"{what}; 'linkwise catalog {other} {name}' prints it") from None
+        raise
+
+
 def _kind_holding(name: str, kinds: Sequence[str]) -> str:
+    for kind in _kinds_holding(name, kinds):
+        return kind
+    names = (*kinds, *(one for kind in kinds for one in shelf.names(kind)))
+    error = UnknownName.among(names, kind="kind or name", given=name)
+    if error.nearest:
+        raise error
+    raise InputError(f"{error}; 'linkwise catalog' lists the kinds, 'linkwise catalog KIND' the names of one")
+
+
+def _kinds_holding(name: str, kinds: Iterable[str]) -> Iterator[str]:
     for kind in kinds:
         try:
             shelf.entry(kind, name)
         except UnknownName:
             continue
-        return kind
-    names = (*kinds, *(one for kind in kinds for one in shelf.names(kind)))
-    raise UnknownName.among(names, kind="kind or name", given=name)
+        yield kind
 
 
 def _published(entries: Iterable[Entry]) -> dict[str, object]:
@@ -164,9 +193,12 @@ def _print_list(kind: str, entries: Sequence[Entry]) -> None:
         )
         for entry in entries
     ]
-    _print_table(
-        ("name", *(_HEADINGS.get(field, field.replace("_", " ")) for field in fields), "sources"), rows
-    )
+    _print_table(("name", *(_heading(field) for field in fields), "sources"), rows)
+
+
+def _heading(field: str) -> str:
+    ending = next((each for each in UNITS if each != "fraction" and field.endswith(f"_{each}")), "")
+    return _HEADINGS.get(field) or field.removesuffix(f"_{ending}").replace("_", " ")
 
 
 def _cell(entry: Entry, field: str) -> str:
@@ -212,13 +244,26 @@ def _written(figure: Figure) -> str:
 
 
 def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+    """Print rows as wide as they are into a pipe, for grep; on a terminal in tables no wider than it is."""
+    from linkwise.report.tables import Column, console_for, split_table, stated_width
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in header:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False, markup=False, width=None if sys.stdout.isatty() else 180)
-    console.print(table)
+    as_wide_as_it_is = stated_width() is None and not sys.stdout.isatty()
+    console = console_for(width=_NO_LIMIT if as_wide_as_it_is else None)
+    columns = []
+    for place, heading in enumerate(header):
+        cells = [row[place] for row in rows]
+        if not any(cells):
+            continue
+        if heading in _PROSE and not as_wide_as_it_is:
+            cells = [_folded(cell, _PROSE_WIDTH) for cell in cells]
+        columns.append(Column(heading=_folded(heading, _HEADING_WIDTH), cells=tuple(cells), justify="left"))
+    for number, table in enumerate(split_table(columns[1:], key=columns[0], width=console.width)):
+        if number:
+            click.echo()
+        console.print(table, crop=False)
+
+
+def _folded(text: str, width: int) -> str:
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False))

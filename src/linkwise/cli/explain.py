@@ -122,7 +122,8 @@ def _with_layout(job: Job, keys: dict[str, object], *, path: str) -> Job:
 def _only(result: ExplainResult, name: str) -> ExplainResult:
     chosen = [term for term in result.terms if term.name == name]
     if not chosen:
-        raise UnknownName.among([term.name for term in result.terms], kind="term", given=name)
+        error = UnknownName.among([term.name for term in result.terms], kind="term", given=name)
+        raise error if error.nearest else InputError(f"{error}; without --term all of them are printed")
     return result.model_copy(update={"terms": chosen})
 
 

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["Column", "console_for", "print_line", "split_table", "wrapped"]
+__all__ = ["Column", "console_for", "print_line", "split_table", "stated_width", "wrapped"]
 
 PIPED_WIDTH = 100
 """Columns of text when the output is no terminal and COLUMNS is not set."""
+
+_WIDEST = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,24 @@ def console_for(file: TextIO | None = None, *, width: int | None = None) -> Cons
     from rich.console import Console
 
     target = file or sys.stdout
-    if width is None and not target.isatty() and not os.environ.get("COLUMNS", "").isdigit():
-        width = PIPED_WIDTH
-    return Console(file=target, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    width = width or stated_width() or (_terminal_width(target) if target.isatty() else PIPED_WIDTH)
+    # Without a height rich would look at COLUMNS again, and at a worse reading of it.
+    return Console(
+        file=target, width=width, height=100, highlight=False, markup=False, emoji=False, soft_wrap=False
+    )
+
+
+def stated_width() -> int | None:
+    """Return the characters of a line that COLUMNS states; ``None`` where it states no width above zero."""
+    text = os.environ.get("COLUMNS", "")
+    return min(int(text), _WIDEST) or None if text.isascii() and text.isdigit() else None
+
+
+def _terminal_width(target: TextIO) -> int:
+    try:
+        return os.get_terminal_size(target.fileno()).columns or PIPED_WIDTH
+    except (OSError, ValueError):  # looks like a terminal, and is none of the system's
+        return PIPED_WIDTH
 
 
 def print_line(console: Console, text: str = "", *, style: str | None = None) -> None:
@@ -129,7 +146,7 @@ def _table(columns: Sequence[Column]) -> Table:
     width = _width(columns)
     table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, header_style="bold", width=width)
     for column in columns:
-        table.add_column(column.heading, justify=column.justify, no_wrap=True, vertical="bottom")
+        table.add_column(column.heading, justify=column.justify, no_wrap=True)
     for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
         table.add_row(*row, style="green" if number == 0 and len(columns[0].cells) > 1 else None)
     return table
