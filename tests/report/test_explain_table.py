@@ -1,5 +1,7 @@
 import io
 
+import pytest
+
 from linkwise.report.explain_table import print_explanation, print_term
 from linkwise.report.results import ExplainResult, InputResult, SensitivityResult, TermResult
 from linkwise.report.tables import console_for
@@ -42,6 +44,15 @@ def test_print_explanation_lists_each_figure_once(make_layout, make_plan):
     assert "of tokens 8,192 (job), memory_bytes_per_s 3.35 TB/s (datasheet)" in text
     assert "10 % more: NIC" in text
     assert "  - something" in text
+
+
+@pytest.mark.parametrize("short_bytes", [0.0, 14.3e9])
+def test_print_explanation_says_first_that_the_layout_does_not_fit(short_bytes, make_layout, make_plan):
+    one = explanation(make_layout, make_plan)
+    one = one.model_copy(update={"layout": make_layout(short_bytes=short_bytes, stage=2)})
+    above = printed(print_explanation, one, 100).split("step time")[0]
+    says = "The layout does not fit. It lacks 14.3 GB per GPU on stage 2; times are as if it did."
+    assert (says in above) == (short_bytes > 0)
 
 
 def test_print_explanation_keeps_to_the_width(make_layout, make_plan):

@@ -50,12 +50,56 @@ def test_print_plan_leaves_out_columns_that_all_layouts_share(make_layout, make_
     assert "0 everywhere: context, expert" in text
 
 
-def test_print_plan_says_why_others_fell_biggest_first(make_layout, make_plan):
-    reasons = {f"reason {n}": n for n in range(1, 12)}
-    text = printed(make_plan([make_layout()], infeasible=reasons))
-    assert "Looked at 123,456 layouts" in text
-    assert re.search(r"11  reason 11\n +10  reason 10\n", text)
-    assert "3 further reasons, 6 layouts" in text
+LACKING = {f"memory: part {n}": n for n in range(1, 12)}
+ILLEGAL = {f"{n} layers do not divide": 100 * n for n in range(1, 7)}
+
+
+def test_print_plan_says_what_others_lack_biggest_first_and_apart_from_what_is_no_layout(
+    make_layout, make_plan
+):
+    text = printed(make_plan([make_layout()], infeasible={**LACKING, **ILLEGAL}))
+    lacking, illegal = text.split("Combinations of degrees that are no layout:\n")
+    assert "Looked at 123,456 layouts, 24,691 of them fit. What the others lack:" in lacking
+    assert re.search(r"11  memory: part 11\n +10  memory: part 10\n", lacking)
+    assert "5 further reasons, 15 layouts" in lacking
+    assert re.search(r"^  600  6 layers do not divide\n  500  5 layers", illegal)
+    assert "2 further reasons, 300 combinations" in illegal
+
+
+@pytest.mark.parametrize("infeasible", [{}, LACKING, ILLEGAL])
+def test_print_plan_heads_no_empty_list(infeasible, make_layout, make_plan):
+    text = printed(make_plan([make_layout()], infeasible=infeasible))
+    assert ("What the others lack:" in text) == (infeasible is LACKING)
+    assert ("that are no layout:" in text) == (infeasible is ILLEGAL)
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_print_plan_wraps_every_sentence(width, make_layout, make_plan):
+    tight = make_layout(memory_bytes=85e9)
+    lines = printed(make_plan([tight], infeasible={**LACKING, **ILLEGAL}), width).splitlines()
+    below = next(place for place, line in enumerate(lines) if line.startswith("Looked"))
+    assert max(map(len, lines[below:])) <= width
+
+
+@pytest.mark.parametrize(
+    ("filled", "says"),
+    [
+        ((0.85, 0.89), None),
+        ((0.85, 0.91), "Layout 2 leaves less than 10 % of the memory free"),
+        ((0.99, 0.5, 0.95), "Layouts 1, 3 leave less than 10 % of the memory free"),
+    ],
+)
+def test_print_plan_warns_of_memory_that_is_nearly_full(filled, says, make_layout, make_plan):
+    layouts = [make_layout(memory_bytes=share * 85.52e9) for share in filled]
+    text = printed(make_plan(layouts), 120)
+    assert ("of the memory free" in text) == (says is not None)
+    assert says is None or says in text
+
+
+@pytest.mark.parametrize("hybrid", [True, False])
+def test_print_plan_says_what_3h_is_when_it_is_there(hybrid, make_layout, make_plan):
+    text = printed(make_plan([make_layout(zero_stage=3, hybrid_shard=hybrid), make_layout()]))
+    assert ("ZeRO 3h: sharded inside one NVLink domain" in text) == hybrid
 
 
 def test_print_plan_gives_parts_in_seconds_when_there_is_one_layout(make_layout, make_plan):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from linkwise.report.plan_table import job_and_cluster_lines, print_layouts
+from linkwise.report.plan_table import job_and_cluster_lines, lacking_words, print_layouts
 from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import percent, three_digits, with_unit
 
@@ -33,6 +33,9 @@ def print_explanation(result: ExplainResult, console: Console) -> None:
     for line in job_and_cluster_lines(result.job, result.cluster):
         print_line(console, wrapped(line, width=console.width))
     print_line(console)
+    if result.layout.short_bytes > 0:
+        words = f"The layout does not fit. It {lacking_words(result.layout)}; times are as if it did."
+        print_line(console, wrapped(words, width=console.width) + "\n", style="bold red")
     print_layouts([result.layout], console)
     for group in GROUPS:
         terms = [term for term in result.terms if term.group == group]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.report.bill import bill_columns
@@ -15,9 +15,22 @@ if TYPE_CHECKING:
 
     from linkwise.report.results import ClusterResult, JobResult, LayoutResult, PlanResult
 
-__all__ = ["job_and_cluster_lines", "layout_words", "print_layout", "print_layouts", "print_plan"]
+__all__ = [
+    "job_and_cluster_lines",
+    "lacking_words",
+    "layout_words",
+    "print_layout",
+    "print_layouts",
+    "print_plan",
+]
 
-_REASONS_PRINTED = 8
+_LACKING = "memory: "
+"""What the reason of a layout that does not fit starts with; other reasons are of degrees that make none."""
+
+_LACKING_PRINTED, _ILLEGAL_PRINTED = 6, 4
+
+_TIGHT_FRACTION = 0.9
+"""Fuller than this the memory is warned about: estimates of it miss by about a tenth (docs/accuracy.md)."""
 
 
 def print_plan(result: PlanResult, console: Console) -> None:
@@ -61,6 +74,9 @@ def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
     shared = _shared_habits(layouts)
     if shared:
         words = shared if len(layouts) == 1 else f"all: {shared}"
+        print_line(console, wrapped(words, width=console.width), style="dim")
+    if any(each.hybrid_shard for each in layouts):
+        words = "ZeRO 3h: sharded inside one NVLink domain, replicated across"
         print_line(console, wrapped(words, width=console.width), style="dim")
     print_line(console)
     _print_bills(layouts, key, console)
@@ -144,6 +160,17 @@ def layout_words(layout: LayoutResult) -> str:
     return ", ".join(words)
 
 
+def lacking_words(layout: LayoutResult) -> str:
+    """Return how much memory a layout lacks, and where.
+
+    Parameters
+    ----------
+    layout
+        A layout that does not fit.
+    """
+    return f"lacks {format_quantity(layout.short_bytes, 'bytes')} per GPU on stage {layout.stage}"
+
+
 def _columns(layouts: Sequence[LayoutResult]) -> Iterator[Column]:
     def column(
         heading: str, cell: Callable[[LayoutResult], object], group: str, *, left: bool = False
@@ -225,8 +252,7 @@ def _parts_columns(layouts: Sequence[LayoutResult]) -> tuple[list[Column], list[
 
 
 def _print_closest(layout: LayoutResult, console: Console, *, alone: bool) -> None:
-    short = format_quantity(layout.short_bytes, "bytes")
-    where = f"lacks {short} per GPU on stage {layout.stage}: {layout_words(layout)}."
+    where = f"{lacking_words(layout)}: {layout_words(layout)}."
     words = f"The layout does not fit. It {where}" if alone else f"No layout fits. The closest {where}"
     print_line(console, wrapped(words, width=console.width), style="bold red")
     words = f"It needs {format_quantity(layout.memory_bytes, 'bytes')}"
@@ -237,25 +263,52 @@ def _print_closest(layout: LayoutResult, console: Console, *, alone: bool) -> No
 
 
 def _below(result: PlanResult, width: int) -> Iterator[str]:
-    reasons = sorted(result.infeasible.items(), key=lambda item: -item[1])
-    if result.evaluated != 1:
-        fitting = f"{result.fitting:,} of them {'fits' if result.fitting == 1 else 'fit'}"
-        looked = f"Looked at {counted(result.evaluated, 'layout')}, {fitting}."
-        yield looked + (" Why others fell:" if reasons else "")
-    else:
-        reasons = []  # one layout was estimated, not searched for: what it lacks stands above
-    digits = max((len(f"{count:,}") for _, count in reasons), default=0)
-    for reason, count in reasons[:_REASONS_PRINTED]:
-        yield wrapped(reason, width=width, indent=" " * (digits + 4), first=f"  {count:>{digits},}  ")
-    rest = reasons[_REASONS_PRINTED:]
-    if rest:
-        layouts = counted(sum(count for _, count in rest), "layout")
-        yield f"  {counted(len(rest), 'further reason')}, {layouts} (--format json lists all)"
+    if result.evaluated != 1:  # one layout was estimated, not searched for: what it lacks stands above
+        yield from _reasons(result, width)
     if result.layouts:
-        basis = result.layouts[0].basis
-        words = f"Basis of the weakest figure behind these numbers: {basis}. linkwise explain names each."
-        yield wrapped(words, width=width)
+        yield from _cautions(result.layouts, width)
     if result.assumptions:
         yield "Taken for granted:"
     for assumption in result.assumptions:
         yield wrapped(assumption, width=width, indent="    ", first="  - ")
+
+
+def _reasons(result: PlanResult, width: int) -> Iterator[str]:
+    """Yield what the layouts that do not fit lack, and which combinations of degrees were never layouts."""
+    lacking = {words: count for words, count in result.infeasible.items() if words.startswith(_LACKING)}
+    illegal = {words: count for words, count in result.infeasible.items() if words not in lacking}
+    fitting = f"{result.fitting:,} of them {'fits' if result.fitting == 1 else 'fit'}"
+    looked = f"Looked at {counted(result.evaluated, 'layout')}, {fitting}."
+    yield wrapped(looked + (" What the others lack:" if lacking else ""), width=width)
+    digits = max((len(f"{count:,}") for count in result.infeasible.values()), default=0)
+    yield from _listed(lacking, _LACKING_PRINTED, "layout", digits, width)
+    if illegal:
+        yield wrapped("Combinations of degrees that are no layout:", width=width)
+    yield from _listed(illegal, _ILLEGAL_PRINTED, "combination", digits, width)
+
+
+def _listed(reasons: Mapping[str, int], most: int, what: str, digits: int, width: int) -> Iterator[str]:
+    ranked = sorted(reasons.items(), key=lambda item: -item[1])
+    shown, rest = ranked[:most], ranked[most:]
+    for reason, count in shown:
+        yield wrapped(reason, width=width, indent=" " * (digits + 4), first=f"  {count:>{digits},}  ")
+    if rest:
+        others = counted(sum(count for _, count in rest), what)
+        words = f"{counted(len(rest), 'further reason')}, {others} (--format json lists all)"
+        yield wrapped(words, width=width, indent="    ", first="  ")
+
+
+def _cautions(layouts: Sequence[LayoutResult], width: int) -> Iterator[str]:
+    full = [
+        str(place)
+        for place, each in enumerate(layouts, start=1)
+        if _TIGHT_FRACTION * each.memory_available_bytes < each.memory_bytes <= each.memory_available_bytes
+    ]
+    if full:
+        which = f"Layouts {', '.join(full)} leave" if len(full) > 1 else f"Layout {full[0]} leaves"
+        words = f"{which} less than 10 % of the memory free; estimates of memory may miss by as much."
+        yield wrapped(words, width=width)
+    words = (
+        f"Basis of the weakest figure behind these numbers: {layouts[0].basis}. linkwise explain names each."
+    )
+    yield wrapped(words, width=width)
