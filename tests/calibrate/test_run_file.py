@@ -1,3 +1,7 @@
+import io
+import time
+from pathlib import Path
+
 import pytest
 
 from linkwise.calibrate.measured import read_measurements
@@ -52,6 +56,21 @@ def test_read_rows_says_what_is_wrong_with_a_file_that_is_no_table_of_runs(tmp_p
     path.write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_rows(path)
+
+
+def test_read_rows_reads_standard_input_as_a_file(write_runs, row, monkeypatch):
+    path = write_runs(row())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert read_rows(Path("-")) == read_rows(path)
+
+
+def test_read_rows_is_soon_done_with_a_line_that_is_very_long(tmp_path):
+    path = tmp_path / "runs.csv"
+    path.write_text(",".join(f"c{place}" for place in range(100_000)) + "\n", encoding="utf-8")
+    began_s = time.perf_counter()
+    with pytest.raises(InputError, match="columns are missing: id, "):
+        read_rows(path)
+    assert time.perf_counter() - began_s < 5
 
 
 def test_read_rows_says_there_is_no_file(tmp_path):

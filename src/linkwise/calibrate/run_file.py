@@ -6,10 +6,13 @@ import csv
 import io
 import math
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from linkwise.documents.text import STANDARD_INPUT
 from linkwise.errors import DocumentError, Fault, InputError, nearest_names
 
 __all__ = [
@@ -57,6 +60,9 @@ SHAPE_COLUMNS = (
     "moe_topk",
 )
 TIME_COLUMNS = ("step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_percent")
+
+_COLUMNS_LOOKED_AT = 500
+"""Names are compared with no more columns than that: a line of a wrong file can be very long."""
 
 Row = Mapping[str, str]
 """Cells by column; an empty text is a blank."""
@@ -107,7 +113,7 @@ def read_rows(path: Path) -> list[tuple[int, Row]]:
     Parameters
     ----------
     path
-        The file, UTF-8 with or without a byte order mark; any of the usual line ends.
+        The file, UTF-8 with or without a byte order mark; any usual line ends; ``-`` is standard input.
 
     Raises
     ------
@@ -139,6 +145,8 @@ def read_rows(path: Path) -> list[tuple[int, Row]]:
 
 def _text(path: Path) -> str:
     try:
+        if str(path) == STANDARD_INPUT:
+            return sys.stdin.buffer.read().decode("utf-8-sig")
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
@@ -152,7 +160,7 @@ def _text(path: Path) -> str:
 def _check_heading(path: Path, heading: list[str]) -> None:
     if not any(heading):
         raise InputError(f"{path}: the file is empty; its first line must name the columns")
-    twice = sorted({name for name in heading if name and heading.count(name) > 1})
+    twice = sorted(name for name, times in Counter(heading).items() if name and times > 1)
     if twice:
         raise InputError(f"{path}:1: columns are named twice: {', '.join(twice)}; keep one of each")
     missing = [name for name in REQUIRED_COLUMNS if name not in heading]
@@ -167,7 +175,8 @@ def _check_heading(path: Path, heading: list[str]) -> None:
 def _hint(heading: list[str], missing: list[str]) -> str:
     if len(heading) == 1 and re.search(r"[;\t|]", heading[0]):
         return "; cells must be separated by commas"
-    spare = [name for name in heading if name not in (*REQUIRED_COLUMNS, *SHAPE_COLUMNS, *TIME_COLUMNS)]
+    known = (*REQUIRED_COLUMNS, *SHAPE_COLUMNS, *TIME_COLUMNS)
+    spare = [name for name in heading[:_COLUMNS_LOOKED_AT] if name not in known]
     near = [f"{given[0]} for {name}" for name in missing if (given := nearest_names(name, spare, count=1))]
     hint = f"; did you write {', '.join(near)}?" if near else ""
     if any(name in SHAPE_COLUMNS for name in missing):

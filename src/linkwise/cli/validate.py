@@ -55,7 +55,7 @@ def validate() -> None:
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def training(file: Path, use: str | None, rows_path: Path | None, require: str | None, form: str) -> int:
-    """Score the model on the measured training runs of FILE, a CSV.
+    """Score the model on the measured training runs of FILE, a CSV; - is standard input.
 
     Columns are those of docs/measurements.md; a column config (path of a config.json, from the place of
     FILE) may stand in place of the model's shape. Rows whose task is not pretrain are not scored; blank cells
