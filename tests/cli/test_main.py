@@ -121,6 +121,19 @@ def test_init_writes_a_template_that_is_read_and_never_overwrites(tmp_path, monk
     assert (tmp_path / "j.yaml").read_text() == "mine"
 
 
+def test_init_says_that_there_is_no_directory(tmp_path, capsys):
+    assert cli.run(["init", "job", str(tmp_path / "none" / "j.yaml")]) == ExitCode.WRONG_INPUT
+    assert f"there is no directory {tmp_path / 'none'}" in capsys.readouterr().err
+
+
+def test_init_leaves_no_half_of_a_template(tmp_path):
+    target = tmp_path / "j.yaml"
+    done = _shell(f"ulimit -f 0; trap '' XFSZ; {_LINKWISE} init job {target} 2>&1")
+    assert done.returncode == ExitCode.WRONG_INPUT
+    assert "File too large" in done.stdout
+    assert not target.exists()
+
+
 @pytest.mark.parametrize("document", ["cluster", "job", "prices"])
 def test_schema_is_a_json_schema_of_the_document(document, capsys):
     import jsonschema

@@ -156,6 +156,17 @@ def test_no_row_to_score_leaves_with_four(capsys, two):
     assert "no row could be scored" in capsys.readouterr().err
 
 
+def test_rows_that_cannot_be_written_name_the_file_that_was_asked_for(capsys, two, monkeypatch, tmp_path):
+    def refused(**_names):
+        raise PermissionError(13, "Permission denied", "a name nobody gave")
+
+    monkeypatch.setattr("tempfile.mkstemp", refused)
+    out = tmp_path / "rows.csv"
+    assert run(["validate", "training", str(two), "--rows", str(out)]) == ExitCode.WRONG_INPUT
+    assert f"linkwise: --rows {out}: cannot be written (Permission denied)" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_csv_has_all_rows_first(capsys, two):
     assert run(["validate", "training", str(two), "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))

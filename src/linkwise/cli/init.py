@@ -33,11 +33,18 @@ def init(document: str, path: str | None) -> None:
         click.echo(template, nl=False)
         return
     target = Path(path or f"{document}.yaml")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: there is no directory {target.parent}")
     try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(template)
+        file = target.open("x", encoding="utf-8")
     except FileExistsError:
         raise InputError(f"{target} exists and is left alone; give another path") from None
+    try:
+        with file:
+            file.write(template)
+    except BaseException:  # a full disk or Ctrl-C leaves no half of a template
+        target.unlink(missing_ok=True)
+        raise
     click.echo(f"wrote {target}", err=True)
 
 

@@ -115,7 +115,10 @@ def _check_target(target: Path, source: Path) -> None:
 
 def _write_whole(target: Path, text: str) -> None:
     """Write a file so that at no time there is half of it."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
+    except OSError as error:
+        raise InputError(f"--rows {target}: cannot be written ({error.strerror})") from None
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
             file.write(text)
