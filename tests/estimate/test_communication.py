@@ -56,7 +56,7 @@ def test_three_ranks_are_too_few_for_the_switch():
 def test_context_all_to_all_swaps_queries_keys_values_and_outputs():
     # 4 ranks in a domain: 3/4 of 2 x 1000 x (256 + 64) / 2 bytes each pass, two passes
     columns = {
-        "tokens": 1000, "tensor": 2, "context": 4, "context_local": 4, "recompute": 0, "key_value_width": 64,
+        "tokens": 1000, "tensor": 2, "context": 4, "context_local": 4, "core_recomputed": 0, "key_value_width": 64,
         "query_output_width": 256, "nvlink_reached_bytes_per_s": GB, "nic_reached_bytes_per_s": GB,
         "network_latency_s": 0,
     }  # fmt: skip
@@ -72,7 +72,7 @@ def test_context_exchange_chooses_the_all_to_all():
 def test_all_to_all_of_experts_over_nodes_pays_a_round_for_every_eight_peers():
     columns = {
         "tokens": 0, "tensor": 1, "hidden": 1, "expert": 64, "expert_local": 8, "moe_fraction": 1,
-        "experts_per_token": 8, "expert_node_limit": 4, "recompute": 0, "nvlink_reached_bytes_per_s": GB,
+        "experts_per_token": 8, "recompute": 0, "nvlink_reached_bytes_per_s": GB,
         "nic_reached_bytes_per_s": GB, "collective_latency_s": 0, "network_latency_s": 5e-6,
         "expert_exposed_fraction": 1,
     }  # fmt: skip

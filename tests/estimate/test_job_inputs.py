@@ -87,7 +87,7 @@ def test_layout_when_nothing_divides_lists_every_reason():
     with pytest.raises(InputError) as caught:
         checked_layout(job, load_cluster("dgx-h100:6"), Layout(tensor=3, context=2, expert=2))
     message = str(caught.value)
-    assert "tensor 3 does not divide the 32 heads" in message
-    assert "2 x context 2 does not divide the sequence of 8191 tokens" in message
-    assert "does not divide the global batch of 100 sequences" in message
-    assert "expert 2 does not divide the 0 experts" in message
+    assert "tensor does not divide 32 heads (tensor 3" in message
+    assert "2 x context does not divide 8191 tokens" in message
+    assert "global batch 100 is not a multiple of data x micro-batch" in message
+    assert "the model has no experts" in message

@@ -44,7 +44,10 @@ def test_stages_hold_whole_layers(layers, pipeline, fullest, last):
 )
 def test_bubble_in_stages(schedule, depth, stages):
     # 1F1B and GPipe: p - 1; interleaved: (p - 1)/v; H1 of zero bubble: a third, where F = B = W
-    bubble = value("bubble_s", pipeline=8, virtual_pipeline=depth, schedule=schedule, mean_stage_s=1)
+    bubble = value(
+        "bubble_s", pipeline=8, virtual_pipeline=depth, schedule=schedule, mean_stage_s=1, layer_compute_s=3,
+        linear_forward_s=1, expert_forward_s=0, kernel_factor=1,
+    )  # fmt: skip
     assert bubble == pytest.approx(stages)
 
 

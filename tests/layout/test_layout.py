@@ -11,12 +11,14 @@ def test_layout_on_gpus_derives_the_data_degree():
 
 
 def test_layout_on_gpus_says_which_product_does_not_divide():
-    with pytest.raises(InputError, match=r"tensor 8 x context 1 x pipeline 3 = 24 does not divide 256 GPUs.*240"):
+    with pytest.raises(
+        InputError, match=r"tensor 8 x context 1 x pipeline 3 = 24 does not divide 256 GPUs.*240"
+    ):
         Layout(tensor=8, pipeline=3).on(256)
 
 
 def test_layout_on_gpus_refuses_a_data_degree_that_disagrees():
-    with pytest.raises(InputError, match="data 4 x 16 .* is 64 GPUs but the cluster has 256; .* data: 16"):
+    with pytest.raises(InputError, match=r"data 4 x 16 .* is 64 GPUs but the cluster has 256; .* data: 16"):
         Layout(tensor=4, pipeline=4, data=4).on(256)
 
 

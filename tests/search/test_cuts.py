@@ -8,11 +8,11 @@ from linkwise.errors import InputError, UnknownName
 from linkwise.estimate.job_inputs import checked_layout
 from linkwise.job import Job
 from linkwise.job.framework import FRAMEWORKS, framework_of
+from linkwise.job.offers import OFFERS, Offer, offer_of
 from linkwise.layout import Layout
 from linkwise.model import load_model
 from linkwise.search import EVERYTHING, search_space
 from linkwise.search.cuts import CUT_COLUMNS, divisors, legal_cuts
-from linkwise.search.offers import OFFERS, Offer, offer_of
 
 GPT3 = Job(model=load_model("gpt-3-175b"), sequence_length=2048, global_batch=1536)
 H100 = load_cluster("dgx-h100:64")

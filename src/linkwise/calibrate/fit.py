@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 OUTLIER_SCALE = 0.1
 """Logarithmic error beyond which a row counts less."""
-PULL_TO_START = 0.15
+PULL_TO_START = 0.10
 """Weight of one unit of the logarithm of a constant away from its start."""
 SINGLE_NODE_ROWS_PER_SHAPE = 1_080 / 162
 """VTRAIN-S composes 1,080 rows of 162 step times."""
@@ -127,8 +127,8 @@ def is_held_out(run: MeasuredRun) -> bool:
 
     Notes
     -----
-    A group is a publisher's runs of one model on one GPU; its name's checksum (CRC-32) decides, so the part is
-    stated, cannot be chosen by how a row fits, and stays the same as rows are added.
+    A group is a publisher's runs of one model on one GPU; its name's checksum (CRC-32) decides, so the part
+    is stated, cannot be chosen by how a row fits, and stays the same as rows are added.
     """
     name = f"{publisher(run.source)}/{run.model_name}/{run.gpu_name}"
     return crc32(name.encode()) % 3 == 0

@@ -24,6 +24,7 @@ _RING = (
     "a domain"
 )
 _FITTED = "form derived; share left exposed fitted on measured steps (docs/accuracy.md)"
+_CORE = "Korthikanti et al., Reducing Activation Recomputation, 2022"
 _ORDER = "Megatron rank order tensor-context-data-pipeline, or tensor-context-pipeline-data"
 
 NVLS_RANKS = 4.0
@@ -80,10 +81,36 @@ def context_local(context: Floats, tensor: Floats, domain_gpus: Floats) -> Float
     return ranks_per_domain(context, tensor, domain_gpus)
 
 
-@term("1", "ranks of stride t (1 where experts span the tensor ranks) in a domain", _ORDER)
-def expert_local(expert: Floats, expert_tensor: Floats, domain_gpus: Floats) -> Floats:
+@term(
+    "1",
+    "ranks of stride t (1 where experts span the tensor ranks; t c p where stages sit inside) in a domain",
+    _ORDER,
+)
+def expert_local(
+    expert: Floats, expert_tensor: Floats, data_stride: Floats, rank_order: Floats, domain_gpus: Floats
+) -> Floats:
     """Return how many ranks of an expert group share an NVLink domain."""
-    return ranks_per_domain(expert, expert_tensor, domain_gpus)
+    return ranks_per_domain(expert, np.where(rank_order >= 1, data_stride, expert_tensor), domain_gpus)
+
+
+@term("1", "data x context x t / (expert x ranks an expert is cut over)", _ORDER)
+def expert_replicas(gradient_ranks: Floats, tensor: Floats, expert: Floats, expert_tensor: Floats) -> Floats:
+    """Return the ranks that hold the same experts."""
+    return np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
+
+
+@term("1", "ranks of stride expert x cut (x p where stages sit inside) in a domain", _ORDER)
+def expert_replicas_local(
+    expert_replicas: Floats,
+    expert: Floats,
+    expert_tensor: Floats,
+    pipeline: Floats,
+    rank_order: Floats,
+    domain_gpus: Floats,
+) -> Floats:
+    """Return how many of the ranks that hold the same experts share an NVLink domain."""
+    stride = expert * expert_tensor * np.where(rank_order >= 1, pipeline, 1.0)
+    return ranks_per_domain(expert_replicas, stride, domain_gpus)
 
 
 @term("1", "stride of the data ranks: t c, or t c p where the stages sit inside", _ORDER)
@@ -155,11 +182,19 @@ def tensor_collective_s(
     return np.where(tensor > 1.0, latency + fastest, 0.0)
 
 
-@term("s", "per pass: [gpu + 2 e x collective] joined with host, less [gpu] joined with host", _FITTED)
+@term(
+    "s",
+    "per pass: [gpu + k e x collective] joined with host, less [gpu] joined with host; k = 2, one fewer in "
+    "mixture layers whose experts span the tensor ranks",
+    _FITTED,
+)
 def layer_tensor_s(
     tensor_collective_s: Floats,
     tensor_exposed_fraction: Floats,
     recompute: Floats,
+    tensor: Floats,
+    expert_tensor: Floats,
+    moe_fraction: Floats,
     forward_gpu_s: Floats,
     backward_gpu_s: Floats,
     host_layer_s: Floats,
@@ -171,7 +206,8 @@ def layer_tensor_s(
     The host launches kernels and collectives ahead of the GPU, so where it is the slower of the two a
     collective hides in its time: the exposed part is what the pass is longer for having it.
     """
-    shown = 2.0 * tensor_exposed_fraction * tensor_collective_s
+    collectives = 2.0 - moe_fraction * ((expert_tensor < tensor) & (moe_fraction > 0))
+    shown = collectives * tensor_exposed_fraction * tensor_collective_s
     host_backward = BACKWARD_HOST * host_layer_s
     forward = smooth_maximum(forward_gpu_s + shown, host_layer_s) - smooth_maximum(
         forward_gpu_s, host_layer_s
@@ -186,9 +222,19 @@ def layer_tensor_s(
 
 
 @term(
+    "1", "1 where the attention core runs again: full recomputation, or selective as Megatron means it", _CORE
+)
+def core_recomputed(recompute: Floats, selective_linear_fraction: Floats) -> Floats:
+    """Return whether the backward pass runs the attention core, and its exchanges, once more."""
+    again = (recompute >= 2) | ((recompute >= 1) & (selective_linear_fraction <= 0))
+    return np.where(again, 1.0, 0.0)
+
+
+@term(
     "s",
-    "3 passes of the keys and values around c ranks, hidden behind the attention (and the host's slack) as "
-    "far as that lasts",
+    "3 passes (4 where the core runs again) of the keys and values around c ranks, hidden behind the "
+    "attention"
+    "(and the host's slack) as far as that lasts",
     "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
 )
 def context_ring_s(
@@ -196,7 +242,9 @@ def context_ring_s(
     tensor: Floats,
     context: Floats,
     context_local: Floats,
+    core_recomputed: Floats,
     key_value_width: Floats,
+    key_value_head_width: Floats,
     attention_forward_s: Floats,
     forward_gpu_s: Floats,
     host_layer_s: Floats,
@@ -207,17 +255,20 @@ def context_ring_s(
 ) -> Floats:
     """Return what one layer leaves exposed of passing keys and values around the context group."""
     rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
-    block = 2.0 * tokens * key_value_width / tensor
+    block = (
+        2.0 * tokens * np.maximum(key_value_width / tensor, np.minimum(key_value_head_width, key_value_width))
+    )
     crossing = np.where(context > context_local, network_latency_s, 0.0)
     ring = (context - 1.0) * (block / rate + crossing)
     slack = smooth_maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
-    return 3.0 * np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
+    shown = np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
+    return (3.0 + core_recomputed) * shown
 
 
 @term(
     "s",
-    "(2, or 3 where the whole layer is recomputed) passes of queries, keys, values and outputs through "
-    "all-to-alls, 2 T (w_q + w_kv + w_o) / t bytes each, nothing hidden",
+    "2 passes (3 where the core runs again) of queries, keys, values and outputs through all-to-alls, "
+    "2 T (w_q + w_kv + w_o) / t bytes each, nothing hidden",
     "Jacobs et al., DeepSpeed Ulysses, 2023, section 3",
 )
 def context_all_to_all_s(
@@ -225,7 +276,7 @@ def context_all_to_all_s(
     tensor: Floats,
     context: Floats,
     context_local: Floats,
-    recompute: Floats,
+    core_recomputed: Floats,
     key_value_width: Floats,
     query_output_width: Floats,
     nvlink_reached_bytes_per_s: Floats,
@@ -235,8 +286,7 @@ def context_all_to_all_s(
     """Return what one layer leaves exposed of swapping slices of the sequence for heads and back."""
     send = 2.0 * tokens * (query_output_width + key_value_width) / tensor
     latency = np.where(context > context_local, network_latency_s, 0.0)
-    passes = 2.0 + (recompute >= 2)
-    return passes * all_to_all_s(
+    return (2.0 + core_recomputed) * all_to_all_s(
         context, context_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, 4.0 * latency
     )
 
@@ -271,7 +321,6 @@ def layer_expert_s(
     expert_local: Floats,
     moe_fraction: Floats,
     experts_per_token: Floats,
-    expert_node_limit: Floats,
     recompute: Floats,
     nvlink_reached_bytes_per_s: Floats,
     nic_reached_bytes_per_s: Floats,
@@ -280,9 +329,9 @@ def layer_expert_s(
     expert_exposed_fraction: Floats,
 ) -> Floats:
     """Return the expert-parallel time one average layer leaves exposed."""
-    copies = np.where(
-        expert > expert_local, np.minimum(experts_per_token, expert_node_limit), experts_per_token
-    )
+    domains = expert / expert_local
+    visited = domains * (1.0 - np.power(1.0 - 1.0 / domains, experts_per_token))
+    copies = np.where(expert > expert_local, visited, experts_per_token)
     send = 2.0 * tokens * copies * hidden / tensor
     rounds = np.ceil((expert - expert_local) / PEERS_AT_ONCE)
     latency = collective_latency_s * np.log2(expert) + rounds * network_latency_s
@@ -406,22 +455,34 @@ def gradient_scatter_gather_s(
     )
 
 
-@term("s", "gradients of the experts over the ranks that hold the same ones", _RING)
+@term(
+    "s",
+    "gradients of the experts over the ranks that hold the same ones: all-reduce, or from ZeRO 1 on scatter "
+    "of gradients and gather of parameters",
+    _RING,
+)
 def expert_gradient_s(
-    gradient_ranks: Floats,
-    expert: Floats,
-    expert_tensor: Floats,
-    tensor: Floats,
+    expert_replicas: Floats,
+    expert_replicas_local: Floats,
+    zero_stage: Floats,
     expert_gradient_bytes: Floats,
+    stage_expert_parameters: Floats,
+    network_latency_s: Floats,
+    collective_latency_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
     nic_reached_bytes_per_s: Floats,
-    domain_gpus: Floats,
 ) -> Floats:
     """Return the time of the experts' gradients, reduced over the ranks that hold the same ones."""
-    replicas = np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
-    local = ranks_per_domain(replicas, expert * expert_tensor, domain_gpus)
-    rate = bus_bytes_per_s(local, replicas, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
-    return ring_all_reduce_s(replicas, expert_gradient_bytes, rate, np.zeros_like(replicas))
+    rate = bus_bytes_per_s(
+        expert_replicas_local, expert_replicas, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+    )
+    again = np.where(zero_stage >= 1.0, 2.0 * stage_expert_parameters, expert_gradient_bytes)
+    step = collective_latency_s * np.log2(expert_replicas) + network_latency_s * (
+        np.ceil(expert_replicas / expert_replicas_local) - 1.0
+    )
+    none = np.zeros_like(expert_replicas)
+    passes = ring_all_gather_s(expert_replicas, expert_gradient_bytes + again, rate, none)
+    return np.where(stage_expert_parameters > 0, passes + 2.0 * step, 0.0)
 
 
 def fastest_all_reduce_s(
@@ -463,13 +524,17 @@ TERMS = (
     nic_hop_bytes_per_s,
     tensor_local,
     context_local,
-    expert_local,
     data_stride,
+    gradient_ranks,
+    expert_local,
+    expert_replicas,
+    expert_replicas_local,
     gradient_local,
     stages_per_domain,
     hop_share_across,
     tensor_collective_s,
     layer_tensor_s,
+    core_recomputed,
     context_ring_s,
     context_all_to_all_s,
     layer_context_s,
@@ -477,7 +542,6 @@ TERMS = (
     hop_across_s,
     hop_inside_s,
     gradient_bus_bytes_per_s,
-    gradient_ranks,
     gradient_latency_s,
     gradient_all_reduce_s,
     gradient_scatter_gather_s,

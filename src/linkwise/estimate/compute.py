@@ -46,13 +46,17 @@ def half_flop_per_s(
 
 @term(
     "s",
-    "2 T N / (t P e) + c_sat [b (T k + N/t) + 2 T n] / BW, N = sum of n k over the layer's products",
+    "2 T (N_t / t + N_w) / (P e) + c_sat [b (T k + N/t) + 2 T n] / BW, N = sum of n k over the layer's "
+    "products,"
+    "N_w those no rank cuts (on its slice of the sequence where that is sharded)",
     _FITTED,
 )
 def linear_forward_s(
     tokens: Floats,
     tensor: Floats,
+    sequence_parallel: Floats,
     linear_parameters: Floats,
+    linear_whole_parameters: Floats,
     linear_in_cut: Floats,
     linear_in_whole: Floats,
     linear_out_cut: Floats,
@@ -63,7 +67,9 @@ def linear_forward_s(
     operand_bytes: Floats,
 ) -> Floats:
     """Return the forward time of the dense matrix products of one average layer."""
-    flop = 2.0 * tokens * linear_parameters / tensor
+    spread = 1.0 + sequence_parallel * (tensor - 1.0)
+    cut = (linear_parameters - linear_whole_parameters) / tensor
+    flop = 2.0 * tokens * (cut + linear_whole_parameters / spread)
     read = operand_bytes * (tokens * (linear_in_cut / tensor + linear_in_whole) + linear_parameters / tensor)
     written = 2.0 * tokens * (linear_out_cut / tensor + linear_out_whole)
     return flop / linear_flop_per_s + gemm_saturation * (read + written) / memory_bytes_per_s
@@ -108,36 +114,49 @@ def expert_forward_s(
     return moe_fraction * seconds
 
 
-@term("1", "share of full layers x s + share of sliding layers x (2 w - w^2/s)", _DERIVED)
+@term(
+    "1",
+    "share of full layers x keys(s or index) + share of sliding layers x keys(w), keys(w) = 2 w - w^2/s",
+    _DERIVED + "; sparse index: DeepSeek-AI, DeepSeek-V3.2, 2025",
+)
 def attention_span(
     sequence_length: Floats,
     full_layers_fraction: Floats,
     sliding_layers_fraction: Floats,
     sliding_window: Floats,
+    index_topk: Floats,
 ) -> Floats:
     """Return the keys a query is multiplied with, averaged over softmax layers, as if no key were masked.
 
     Notes
     -----
     A causal window of w keys meets w - w^2/(2 s) keys on average; twice that makes the causal half come out
-    right.
+    right. A sparse index leaves a query of a full layer `index_topk` keys.
     """
+    picked = np.where(index_topk > 0, np.minimum(index_topk, sequence_length), sequence_length)
     window = np.minimum(sliding_window, sequence_length)
-    seen = full_layers_fraction * sequence_length + (
-        sliding_layers_fraction * (2.0 * window - window * window / sequence_length)
-    )
+    seen = full_layers_fraction * _masked_keys(picked, sequence_length)
+    seen = seen + sliding_layers_fraction * _masked_keys(window, sequence_length)
     return seen / np.maximum(full_layers_fraction + sliding_layers_fraction, 1e-9)
 
 
-@term("FLOP", "2 T s_eff (heads x (d_qk + d_v)) / t, full square; sliding windows see their window", _DERIVED)
+@term(
+    "FLOP",
+    "2 T [s_eff (heads x (d_qk + d_v)) + s x index width + 6 x state of linear layers] / t, full square",
+    _DERIVED + "; gated delta net: Yang et al., Gated Delta Networks, 2024, recurrent form",
+)
 def attention_flop(
     tokens: Floats,
     tensor: Floats,
+    sequence_length: Floats,
     attention_span: Floats,
     attention_heads_width: Floats,
+    index_width: Floats,
+    linear_state_width: Floats,
 ) -> Floats:
-    """Return the forward FLOP of scores and values of one average layer over the full square."""
-    return 2.0 * tokens * attention_span * attention_heads_width / tensor
+    """Return the forward FLOP of scores and values (or states) of one average layer over the full square."""
+    mixing = attention_span * attention_heads_width + sequence_length * index_width
+    return (2.0 * mixing + 12.0 * linear_state_width) * tokens / tensor
 
 
 @term("s", "fused: 0.5 F / (P16 e_a) causal; unfused: F / (0.75 P16 e) + c_un 16 T s heads / (t BW)", _FLASH)
@@ -272,6 +291,10 @@ def logits_s(
     )
     loss = 16.0 * elementwise_traffic * tokens * local / memory_bytes_per_s
     return logits_share * smooth_maximum(3.0 * product + loss, (1.0 + BACKWARD_HOST) * host_layer_s)
+
+
+def _masked_keys(keys: Floats, sequence_length: Floats) -> Floats:
+    return 2.0 * keys - keys * keys / sequence_length
 
 
 def smooth_maximum(first: Floats, second: Floats) -> Floats:

@@ -62,12 +62,14 @@ def model_inputs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
     return {
         **columns,
         "linear_parameters": total("parameters"),
+        "linear_whole_parameters": total("replicated_parameters"),
         "linear_in_cut": total("in_cut"),
         "linear_in_whole": total("in_whole"),
         "linear_out_cut": total("out_cut"),
         "linear_out_whole": total("out_whole"),
         "expert_in_width": columns["expert_in_cut"] + columns["expert_in_whole"],
         "expert_out_width": columns["expert_out_cut"] + columns["expert_out_whole"],
+        "key_value_head_width": columns["head_dim"] + columns["v_head_dim"],
         "query_output_width": columns["attention_heads_width"],
         "key_value_width": columns["kv_heads"] * (columns["head_dim"] + columns["v_head_dim"]),
         "elementwise_cut_bytes": 4.0 * mlp_width * (1.0 + 0.5 * columns["gated"])
@@ -104,7 +106,7 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         efficiency = "gemm_efficiency_nvfp4"
     fused = framework.fuses_attention and generation != "volta"
     attention = framework.attention
-    early = generation == "hopper" and framework.early_hopper
+    early = generation == "hopper" and framework.early_hopper and "kernel_factor" not in framework.habits
     if attention == "pytorch" and generation == "ampere":
         attention = "tuned"
     return {

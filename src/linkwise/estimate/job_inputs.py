@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,11 @@ from linkwise.errors import InputError, UnknownName
 from linkwise.estimate.constants import bind_columns, constant_values
 from linkwise.estimate.inputs import gpu_inputs, model_inputs
 from linkwise.job.framework import FRAMEWORKS
-from linkwise.layout import ContextExchange, Schedule
+from linkwise.job.legality import layout_misfits
+from linkwise.job.offers import offer_of
+from linkwise.layout import Schedule
 from linkwise.model import model_columns
+from linkwise.network.placement import ranks_per_domain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -270,10 +273,11 @@ def checked_layout(job: Job, cluster: Cluster, layout: Layout) -> Layout:
         When it cannot run at all: with everything that does not divide.
     """
     placed = layout.on(cluster.gpus)
-    faults = list(_misfits(job, placed))
+    framework = framework_of_job(job)
+    faults = list(layout_misfits(job, placed, offer_of(framework)))
+    faults += _hybrid_misfits(placed, nvlink_domain(cluster))
     if faults:
         raise InputError("the layout cannot run: " + "; ".join(faults))
-    framework = framework_of_job(job)
     parallel = layout.sequence_parallel
     if parallel is None:
         parallel = layout.tensor > 1 and framework.sequence_parallel
@@ -283,33 +287,22 @@ def checked_layout(job: Job, cluster: Cluster, layout: Layout) -> Layout:
     return replace(placed, sequence_parallel=parallel, schedule=schedule)
 
 
-def _misfits(job: Job, layout: Layout) -> list[str]:
-    model, data = job.model, layout.data or 1
-    faults = []
-    if model.heads % layout.tensor:
-        faults.append(f"tensor {layout.tensor} does not divide the {model.heads} heads of {model.name}")
-    if layout.context > 1 and job.sequence_length % (2 * layout.context):
-        faults.append(
-            f"2 x context {layout.context} does not divide the sequence of {job.sequence_length} tokens"
+def _hybrid_misfits(layout: Layout, domain: NvlinkDomain) -> Iterator[str]:
+    if not layout.hybrid_shard:
+        return
+    inside, ranks = _shards_inside(layout, domain), (layout.data or 1) * layout.context
+    if not 1 < inside < ranks:
+        yield (
+            f"hybrid_shard has no effect: {inside} of the {ranks} ranks that share parameters are in one "
+            "NVLink domain; leave it out"
         )
-    if layout.context_exchange == ContextExchange.ALL_TO_ALL and model.heads % (
-        layout.tensor * layout.context
-    ):
-        ranks = layout.tensor * layout.context
-        faults.append(f"all-to-all needs tensor x context = {ranks} to divide the {model.heads} heads")
-    if layout.pipeline > model.layers + 2:
-        faults.append(
-            f"pipeline {layout.pipeline} is more stages than {model.name} has layers ({model.layers})"
-        )
-    if job.global_batch % (data * layout.micro_batch):
-        what = f"data {data} x micro_batch {layout.micro_batch} = {data * layout.micro_batch}"
-        faults.append(f"{what} does not divide the global batch of {job.global_batch} sequences")
-    if layout.expert > 1 and (not model.experts or model.experts % layout.expert):
-        faults.append(f"expert {layout.expert} does not divide the {model.experts} experts of {model.name}")
-    elif (data * layout.context * layout.tensor) % layout.expert:
-        ranks = data * layout.context * layout.tensor
-        faults.append(f"expert {layout.expert} does not divide data x context x tensor = {ranks}")
-    return faults
+
+
+def _shards_inside(layout: Layout, domain: NvlinkDomain) -> int:
+    gpus, tensor = np.array([float(domain.gpus)]), np.array([float(layout.tensor)])
+    context, data = np.array([float(layout.context)]), np.array([float(layout.data or 1)])
+    inside = ranks_per_domain(context, tensor, gpus) * ranks_per_domain(data, tensor * context, gpus)
+    return int(inside[0])
 
 
 def _check_precision(job: Job, gpu: Gpu) -> None:

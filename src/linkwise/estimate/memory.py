@@ -19,12 +19,6 @@ _ZERO = "Rajbhandari et al., ZeRO, 2020, section 5"
 _MEASURED = "form derived; constant read off measured peaks (docs/accuracy.md)"
 
 
-@term("1", "ranks that hold the same expert", _ZERO)
-def expert_replicas(gradient_ranks: Floats, tensor: Floats, expert: Floats, expert_tensor: Floats) -> Floats:
-    """Return over how many ranks one expert's optimizer state can be sharded."""
-    return np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
-
-
 @term("bytes", "weight bytes x local parameters, divided by n for ZeRO 3", _ZERO)
 def weight_memory_bytes(
     stage_dense_parameters: Floats,
@@ -236,19 +230,29 @@ def logits_memory_bytes(
 
 
 @term(
-    "bytes", "loss on the same GPU as the first stage, or what exceeds the first stage on the last", "derived"
+    "bytes",
+    "loss on the same GPU as the first stage, or what the last stage holds more than the first: its own "
+    "micro-batches in flight (1; all for GPipe; ((v-1) p + 1)/v interleaved) and the logits",
+    "derived from the schedules; Narayanan et al., 2021, figure 4",
 )
 def loss_memory_bytes(
     pipeline: Floats,
+    virtual_pipeline: Floats,
+    schedule: Floats,
+    micro_batches: Floats,
     logits_memory_bytes: Floats,
     last_stage_layers: Floats,
     layer_kept_bytes: Floats,
     layers_in_flight: Floats,
+    activation_overhead_fraction: Floats,
+    offloaded_activation_fraction: Floats,
 ) -> Floats:
     """Return the memory the loss adds to the fullest stage."""
-    first = layers_in_flight * layer_kept_bytes
-    last = last_stage_layers * layer_kept_bytes + logits_memory_bytes
-    return np.where(pipeline > 1.0, np.maximum(last - first, 0.0), logits_memory_bytes)
+    interleaved = ((virtual_pipeline - 1.0) * pipeline + 1.0) / virtual_pipeline
+    flying = np.minimum(np.where(schedule == 1.0, micro_batches, interleaved), micro_batches)
+    kept = (1.0 + activation_overhead_fraction) * (1.0 - offloaded_activation_fraction) * layer_kept_bytes
+    more = kept * (last_stage_layers * flying - layers_in_flight) + logits_memory_bytes
+    return np.where(pipeline > 1.0, np.maximum(more, 0.0), logits_memory_bytes)
 
 
 @term("bytes", "CUDA context, NCCL buffers, workspaces", _MEASURED)
@@ -290,7 +294,6 @@ def memory_bytes(allocated_memory_bytes: Floats, reserve_memory_bytes: Floats) -
 
 
 TERMS = (
-    expert_replicas,
     weight_memory_bytes,
     gradient_memory_bytes,
     optimizer_memory_bytes,

@@ -83,11 +83,25 @@ def steady_s(micro_batches: Floats, slowest_stage_s: Floats) -> Floats:
     return micro_batches * slowest_stage_s
 
 
-@term("s", "(p - 1) / v x mean stage; a third of it for zero-bubble H1", _1F1B + "; Qi et al., 2023, table 1")
-def bubble_s(pipeline: Floats, virtual_pipeline: Floats, schedule: Floats, mean_stage_s: Floats) -> Floats:
+@term(
+    "s",
+    "(p - 1) / v x mean stage; zero-bubble H1 takes twice the weight gradients' share out of it",
+    _1F1B + "; Qi et al., Zero Bubble Pipeline Parallelism, 2023, table 1: (p - 1)(F + B - W)",
+)
+def bubble_s(
+    pipeline: Floats,
+    virtual_pipeline: Floats,
+    schedule: Floats,
+    mean_stage_s: Floats,
+    layer_compute_s: Floats,
+    linear_forward_s: Floats,
+    expert_forward_s: Floats,
+    kernel_factor: Floats,
+) -> Floats:
     """Return the time the pipeline takes to fill and drain."""
-    share = np.where(schedule == 2.0, 1.0 / 3.0, 1.0)
-    return share * (pipeline - 1.0) / virtual_pipeline * mean_stage_s
+    weight_gradients = kernel_factor * (linear_forward_s + expert_forward_s)
+    filled = np.where(schedule == 2.0, np.minimum(2.0 * weight_gradients / layer_compute_s, 1.0), 0.0)
+    return (1.0 - filled) * (pipeline - 1.0) / virtual_pipeline * mean_stage_s
 
 
 @term(
@@ -170,12 +184,21 @@ def stage_dense_parameters(
     return (stage_layers * layer_parameters + ends) / tensor
 
 
-@term("1", "routed experts of the stage on one rank", "derived from the shapes")
+@term(
+    "1", "routed experts of the stage on one rank, all its layers mixtures where there are so many", "derived"
+)
 def stage_expert_parameters(
-    stage_layers: Floats, layer_expert_parameters: Floats, expert: Floats, expert_tensor: Floats
+    stage_layers: Floats,
+    layers: Floats,
+    moe_fraction: Floats,
+    layer_expert_parameters: Floats,
+    expert: Floats,
+    expert_tensor: Floats,
 ) -> Floats:
-    """Return the parameters of the routed experts one rank holds."""
-    return stage_layers * layer_expert_parameters / (expert * expert_tensor)
+    """Return the parameters of the routed experts one rank of the fullest stage holds."""
+    mixtures = np.minimum(stage_layers, moe_fraction * layers)
+    one = layer_expert_parameters / np.maximum(moe_fraction, 1e-9)
+    return mixtures * one / (expert * expert_tensor)
 
 
 @term("bytes", "dense parameters x bytes per gradient", "derived")
@@ -237,15 +260,19 @@ def sharded_passes(micro_batches: Floats, pipeline: Floats) -> Floats:
 
 @term(
     "s",
-    "passes x (gathers + scatter) of the stage's parameters, and the replicas' all-reduce where hybrid",
+    "passes x (gathers + scatter) of dense parameters and of experts over their own ranks, and the replicas' "
+    "all-reduce where hybrid; one gather beside a pipeline or below ZeRO 3",
     _FSDP,
 )
 def sharded_traffic_s(
     sharded_passes: Floats,
     zero_stage: Floats,
+    pipeline: Floats,
     shard_ranks: Floats,
     gradient_ranks: Floats,
     gradient_local: Floats,
+    expert_replicas: Floats,
+    expert_replicas_local: Floats,
     hybrid_shard: Floats,
     stage_layers: Floats,
     stage_dense_parameters: Floats,
@@ -259,23 +286,29 @@ def sharded_traffic_s(
     sharded_traffic_factor: Floats,
 ) -> Floats:
     """Return the traffic of fully sharded data parallelism in one step, before overlap."""
-    parameters = stage_dense_parameters + stage_expert_parameters
+    gathers = np.where((zero_stage >= 3.0) & (pipeline <= 1.0), 2.0, 1.0)
+    element = gathers * gather_element_bytes + gradient_element_bytes
     local = np.minimum(shard_ranks, gradient_local)
-    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
-    gathers = np.where(zero_stage >= 3.0, 2.0, 1.0)
-    buffer = parameters * (gathers * gather_element_bytes + gradient_element_bytes)
     none = np.zeros_like(shard_ranks)
-    ring = ring_all_gather_s(shard_ranks, buffer, rate, none)
+    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    dense = ring_all_gather_s(shard_ranks, stage_dense_parameters * element, rate, none)
+    held = np.where(hybrid_shard > 0, np.minimum(expert_replicas, expert_replicas_local), expert_replicas)
+    expert_rate = bus_bytes_per_s(
+        np.minimum(held, expert_replicas_local), held, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+    )
+    experts = ring_all_gather_s(held, stage_expert_parameters * element, expert_rate, none)
     domains = np.ceil(shard_ranks / local)
     step = collective_latency_s * np.log2(np.maximum(shard_ranks, 1.0)) + (domains - 1.0) * network_latency_s
     latency = (gathers + 1.0) * stage_layers * step
-    replicas = gradient_ranks / shard_ranks
+    parameters = stage_dense_parameters + stage_expert_parameters
     across = 2.0 * ring_all_gather_s(
-        replicas, parameters * gradient_element_bytes / shard_ranks, nic_reached_bytes_per_s, none
+        gradient_ranks / shard_ranks,
+        parameters * gradient_element_bytes / shard_ranks,
+        nic_reached_bytes_per_s,
+        none,
     )
-    return sharded_traffic_factor * (sharded_passes * (ring + latency)) + np.where(
-        hybrid_shard > 0, across, 0.0
-    )
+    replicas = np.where(hybrid_shard > 0, across, 0.0)
+    return sharded_traffic_factor * sharded_passes * (dense + experts + latency + replicas)
 
 
 @term(
@@ -309,25 +342,24 @@ def data_s(
 # ---------------------------------------- the rest of the step
 
 
-@term("s", "optimizer_bytes x local parameters / BW, divided over the data ranks from ZeRO 1 on", _FITTED)
+@term(
+    "s",
+    "optimizer_bytes x local parameters / BW, divided over the ranks that shard them from ZeRO 1 on",
+    _FITTED,
+)
 def optimizer_s(
     stage_dense_parameters: Floats,
     stage_expert_parameters: Floats,
-    gradient_ranks: Floats,
     shard_ranks: Floats,
+    expert_replicas: Floats,
     zero_stage: Floats,
-    expert: Floats,
-    expert_tensor: Floats,
-    tensor: Floats,
     memory_bytes_per_s: Floats,
     optimizer_traffic_bytes: Floats,
 ) -> Floats:
     """Return the time of the optimizer step."""
-    replicas = np.maximum(gradient_ranks * tensor / (expert * expert_tensor), 1.0)
-    dense = stage_dense_parameters / np.where(
-        zero_stage >= 3.0, shard_ranks, np.where(zero_stage >= 1.0, gradient_ranks, 1.0)
-    )
-    experts = stage_expert_parameters / np.where(zero_stage >= 1.0, replicas, 1.0)
+    sharded = zero_stage >= 1.0
+    dense = stage_dense_parameters / np.where(sharded, shard_ranks, 1.0)
+    experts = stage_expert_parameters / np.where(sharded, np.minimum(shard_ranks, expert_replicas), 1.0)
     return optimizer_traffic_bytes * (dense + experts) / memory_bytes_per_s
 
 

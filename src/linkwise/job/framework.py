@@ -30,7 +30,6 @@ _COMMON: Mapping[str, Habit] = MappingProxyType(
         "optimizer_traffic_bytes": "optimizer_traffic_bytes",
         "context_exposed_fraction": "context_exposed_fraction",
         "step_fixed_s": "step_fixed_s",
-        "expert_node_limit": 4.0,
         "framework_overhead_fraction": 0.0,
         "selective_linear_fraction": 0.0,
         "selective_kept_fraction": 1.0,

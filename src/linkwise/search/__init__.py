@@ -5,7 +5,7 @@ Read first: `search.Plan`, then `space` (every legal layout as columns), `cuts` 
 `offers` (what frameworks let a user choose) and `table_search` (the best of one table).
 """
 
-from linkwise.search.offers import EVERYTHING, Offer
+from linkwise.job.offers import EVERYTHING, Offer
 from linkwise.search.search import Plan, plan
 from linkwise.search.space import Space, search_space
 

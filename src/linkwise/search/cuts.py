@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from linkwise.errors import UnknownName
 from linkwise.estimate.columns import Floats
+from linkwise.job.legality import batch_rule, degree_rules, expert_rule, pipeline_rules
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.job import Job
-    from linkwise.search.offers import Offer
+    from linkwise.job.offers import Offer
 
 __all__ = ["CUT_COLUMNS", "Cuts", "divisors", "legal_cuts"]
 
@@ -82,9 +83,7 @@ def legal_cuts(job: Job, cluster: Cluster, offer: Offer, *, only: Mapping[str, S
 
     Notes
     -----
-    Layers need not divide by the stages (frameworks give some stages one less), but chunks of an interleaved
-    pipeline do, the embedding and the loss counting as a layer each where that makes them even. Interleaving
-    needs micro-batches in multiples of the stages (Narayanan et al., 2021, section 2.2.2).
+    The rules are those of `linkwise.job.legality`, which a fixed layout is held to as well.
     """
     for name in only:
         if name not in CUT_COLUMNS:
@@ -145,28 +144,8 @@ def _degrees(
     for name in ("tensor", "context", "pipeline"):
         if not getattr(offer, name):
             columns = count.keep(columns, columns[name] == 1, f"{job.framework} has no {name} parallelism")
-    return _divided(columns, job, count)
-
-
-def _divided(columns: _Columns, job: Job, count: _Counter) -> _Columns:
-    model = job.model
-    rules: tuple[tuple[str, Callable[[_Columns], NDArray[np.bool_]]], ...] = (
-        (f"tensor does not divide {model.heads} heads", lambda c: model.heads % c["tensor"] == 0),
-        (
-            f"tensor neither divides {model.kv_heads} key-value heads nor is a multiple of them",
-            lambda c: (model.kv_heads % c["tensor"] == 0) | (c["tensor"] % model.kv_heads == 0),
-        ),
-        (
-            f"tensor does not divide the MLP width {model.ffn}",
-            lambda c: model.ffn * (model.dense_layers > 0) % c["tensor"] == 0,
-        ),
-        (
-            f"2 x context does not divide {job.sequence_length} tokens",
-            lambda c: (c["context"] == 1) | (job.sequence_length % (2 * c["context"]) == 0),
-        ),
-    )
-    for reason, passes in rules:
-        columns = count.keep(columns, passes(columns), reason)
+    for rule in degree_rules(job):
+        columns = count.keep(columns, rule.holds(columns), rule.reason)
     return columns
 
 
@@ -175,9 +154,8 @@ def _with_micro_batch(
 ) -> _Columns:
     sizes = [size for size in divisors(job.global_batch) if size <= LARGEST_MICRO_BATCH]
     columns = _crossed(columns, "micro_batch", _kept(sizes, "micro_batch", only))
-    divides = job.global_batch % (columns["data"] * columns["micro_batch"]) == 0
-    reason = f"global batch {job.global_batch} is not a multiple of data x micro-batch"
-    return count.keep(columns, divides, reason)
+    rule = batch_rule(job)
+    return count.keep(columns, rule.holds(columns), rule.reason)
 
 
 def _with_virtual_pipeline(
@@ -192,18 +170,9 @@ def _with_virtual_pipeline(
     depth, stages = columns["virtual_pipeline"], columns["pipeline"]
     worth = (depth == 1) | ((stages > 1) & (depth * stages <= layers + 2))
     columns = {name: values[worth] for name, values in columns.items()}
-    depth, stages = columns["virtual_pipeline"], columns["pipeline"]
-    chunks = depth * stages
-    counted = np.where(layers % stages == 0, layers, layers + 2)
-    even = (depth == 1) | (counted % chunks == 0)
-    columns = count.keep(
-        columns, even, f"{layers} layers do not divide into pipeline x virtual-pipeline chunks"
-    )
-    micro_batches = job.global_batch // (columns["data"] * columns["micro_batch"])
-    multiple = (columns["virtual_pipeline"] == 1) | (micro_batches % columns["pipeline"] == 0)
-    return count.keep(
-        columns, multiple, "micro-batches are not a multiple of the stages, as interleaving needs"
-    )
+    for rule in pipeline_rules(job):
+        columns = count.keep(columns, rule.holds(columns), rule.reason)
+    return columns
 
 
 def _with_expert(
@@ -212,8 +181,5 @@ def _with_expert(
     experts = job.model.experts
     sizes = divisors(experts) if experts and offer.expert else [1]
     columns = _crossed(columns, "expert", _kept(sizes, "expert", only))
-    replicas, spread = columns["data"] * columns["context"], columns["expert"]
-    ranks = replicas * columns["tensor"]
-    # Ranks of one expert group: some of the replicas, or all of them and a share of the tensor ranks.
-    divides = (replicas % spread == 0) | ((spread % replicas == 0) & (ranks % spread == 0))
-    return count.keep(columns, divides, f"expert does not divide data x context x tensor ({experts} experts)")
+    rule = expert_rule(job)
+    return count.keep(columns, rule.holds(columns), rule.reason)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.estimate.columns import Table
     from linkwise.job import Job
-    from linkwise.search.offers import Offer
+    from linkwise.job.offers import Offer
 
 __all__ = ["CHUNK_ROWS", "Mapper", "Plan", "plan"]
 

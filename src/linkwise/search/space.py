@@ -17,9 +17,9 @@ import numpy as np
 from linkwise.errors import InputError
 from linkwise.estimate.columns import Axis, Floats, Table
 from linkwise.estimate.job_inputs import fixed_columns, framework_of_job, nvlink_domain
+from linkwise.job.offers import Offer, offer_of
 from linkwise.network.placement import ranks_per_domain
 from linkwise.search.cuts import CUT_COLUMNS, Cuts, legal_cuts
-from linkwise.search.offers import Offer, offer_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +151,7 @@ def _products(cuts: Cuts, job: Job, cluster: Cluster, offer: Offer) -> Iterator[
     has = {
         "tensor": columns["tensor"] > 1,
         "pipeline": columns["pipeline"] > 1,
-        "order": (columns["pipeline"] > 1) & (columns["data"] > 1),
+        "order": (columns["pipeline"] > 1) & (columns["data"] > 1) & (columns["expert"] == 1),
         "replicas": replicas > 1,
         "exchange": _heads_divide(columns, job),
         "hybrid": _spans_domains(columns, float(nvlink_domain(cluster).gpus)) & offer.hybrid_shard,
