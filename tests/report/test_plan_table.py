@@ -87,6 +87,8 @@ def test_print_plan_wraps_every_sentence(width, make_layout, make_plan):
         ((0.85, 0.89), None),
         ((0.85, 0.91), "Layout 2 leaves less than 10 % of the memory free"),
         ((0.99, 0.5, 0.95), "Layouts 1, 3 leave less than 10 % of the memory free"),
+        ((0.99, 0.95), "All of these layouts leave less than 10 %"),
+        ((0.5, *10 * [0.95]), "10 of these layouts leave less than 10 %"),
     ],
 )
 def test_print_plan_warns_of_memory_that_is_nearly_full(filled, says, make_layout, make_plan):

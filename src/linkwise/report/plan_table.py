@@ -29,6 +29,8 @@ _LACKING = "memory: "
 
 _LACKING_PRINTED, _ILLEGAL_PRINTED = 6, 4
 
+_PLACES_NAMED = 9
+
 _TIGHT_FRACTION = 0.9
 """Fuller than this the memory is warned about: estimates of it miss by about a tenth (docs/accuracy.md)."""
 
@@ -305,10 +307,19 @@ def _cautions(layouts: Sequence[LayoutResult], width: int) -> Iterator[str]:
         if _TIGHT_FRACTION * each.memory_available_bytes < each.memory_bytes <= each.memory_available_bytes
     ]
     if full:
-        which = f"Layouts {', '.join(full)} leave" if len(full) > 1 else f"Layout {full[0]} leaves"
-        words = f"{which} less than 10 % of the memory free; estimates of memory may miss by as much."
-        yield wrapped(words, width=width)
+        words = "less than 10 % of the memory free; estimates of memory may miss by as much."
+        yield wrapped(f"{_those(full, len(layouts))} {words}", width=width)
     words = (
         f"Basis of the weakest figure behind these numbers: {layouts[0].basis}. linkwise explain names each."
     )
     yield wrapped(words, width=width)
+
+
+def _those(places: Sequence[str], of: int) -> str:
+    """Return the layouts at `places` as the subject of a sentence about what they leave."""
+    if len(places) == 1:
+        return f"Layout {places[0]} leaves"
+    if len(places) == of:
+        return "All of these layouts leave"
+    few = len(places) <= _PLACES_NAMED
+    return f"Layouts {', '.join(places)} leave" if few else f"{len(places):,} of these layouts leave"
