@@ -32,7 +32,6 @@ def read_names():
     return found
 
 
-@pytest.mark.xfail(reason="hop_exposed_tuned does not say why", raises=AssertionError)
 def test_every_constant_has_unit_basis_and_source():
     for name, figure in shipped_constants().items():
         assert figure.unit, name

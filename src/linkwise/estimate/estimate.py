@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from linkwise.cluster import FabricKind
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.interval import interval_factors, interval_key, network_class
 from linkwise.estimate.job_inputs import (
@@ -178,9 +179,24 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
         said.append(f"{reached} ({basis}, not fitted on training)")
     if cluster.changes:
         said.append("changes of the cluster (degraded or missing links) do not enter the step time yet")
+    if link is not None:
+        said.append(_idle_fabric(cluster))
+    said.extend(framework_of_job(job).assumes)
     if job.model.experts:
         said.append("tokens are spread evenly over the experts")
+    if job.model.mtp_layers:
+        said.append("the modules that predict further tokens are in neither time nor memory")
     return tuple(said)
+
+
+def _idle_fabric(cluster: Cluster) -> str:
+    fabric = cluster.fabric
+    text = f"collectives meet an idle fabric: {fabric.routing.kind} routing and its collisions do not enter"
+    if fabric.oversubscription > 1.0:
+        rail = fabric.kind is FabricKind.RAIL_OPTIMIZED
+        how = "does not enter (rings stay on the leaf of their rail)" if rail else "divides every NIC's rate"
+        text += f", and oversubscription {fabric.oversubscription:g} {how}"
+    return text
 
 
 def _estimate(

@@ -92,6 +92,8 @@ class Framework:
         Whether its kernels for Hopper are those of that generation's first years.
     bf16_habits
         Habits that take the place of others in bf16.
+    assumes
+        What a reader must set to get these habits, in sentences.
     habits
         Columns of the estimate this framework sets.
     """
@@ -107,6 +109,7 @@ class Framework:
     eight_bit_inputs: bool = False
     early_hopper: bool = False
     bf16_habits: Mapping[str, Habit] = field(default_factory=dict)
+    assumes: tuple[str, ...] = ()
     habits: Mapping[str, Habit] = field(default_factory=dict)
 
     def columns(self, precision: str) -> Mapping[str, Habit]:
@@ -142,11 +145,16 @@ _MEGATRON_DEEPSPEED = replace(
         "framework_overhead_fraction": "megatron_deepspeed_overhead",
     },
 )
+_GRADIENTS_IN_16_BITS = (
+    "gradients are kept and reduced in 16 bits and overlapped (as NeMo and Megatron-Bridge recipes do; "
+    "plain Megatron-LM needs 2 more bytes a parameter: framework megatron-plain)"
+)
 _TUNED = Framework(
     name="megatron",
     family="megatron",
     interleaves=8,
     eight_bit_inputs=True,
+    assumes=(_GRADIENTS_IN_16_BITS,),
     habits={"gradient_store_bytes": 2.0},
 )
 _TUNED_2025 = replace(
