@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from linkwise.cluster import FabricKind
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.interval import interval_factors, interval_key, network_class
 from linkwise.estimate.job_inputs import (
@@ -25,6 +24,7 @@ from linkwise.model import model_flop_per_token
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.job import Job
+    from linkwise.job.offers import Offer
     from linkwise.layout import Layout
 
 __all__ = ["Estimate", "assumptions_of", "estimate_layout", "estimate_layouts", "job_interval_factors"]
@@ -115,7 +115,9 @@ def estimate_layout(job: Job, cluster: Cluster, layout: Layout) -> Estimate:
     return estimate_layouts(job, cluster, (layout,))[0]
 
 
-def estimate_layouts(job: Job, cluster: Cluster, layouts: Sequence[Layout]) -> tuple[Estimate, ...]:
+def estimate_layouts(
+    job: Job, cluster: Cluster, layouts: Sequence[Layout], *, offer: Offer | None = None
+) -> tuple[Estimate, ...]:
     """Return what each layout takes, in the same order.
 
     Parameters
@@ -124,6 +126,8 @@ def estimate_layouts(job: Job, cluster: Cluster, layouts: Sequence[Layout]) -> t
         What is run on what.
     layouts
         The layouts; `data` and `sequence_parallel` may be blank.
+    offer
+        What they may choose; what the job's framework has unless given.
 
     Raises
     ------
@@ -132,7 +136,7 @@ def estimate_layouts(job: Job, cluster: Cluster, layouts: Sequence[Layout]) -> t
     """
     if not layouts:
         return ()
-    placed = tuple(checked_layout(job, cluster, layout) for layout in layouts)
+    placed = tuple(checked_layout(job, cluster, layout, offer=offer) for layout in layouts)
     table = Table(rows=len(placed), fixed=fixed_columns(job, cluster), varying=layout_columns(placed))
     evaluation = Evaluation(table, TERMS)
     factors = job_interval_factors(job, cluster)
@@ -179,24 +183,12 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
         said.append(f"{reached} ({basis}, not fitted on training)")
     if cluster.changes:
         said.append("changes of the cluster (degraded or missing links) do not enter the step time yet")
-    if link is not None:
-        said.append(_idle_fabric(cluster))
     said.extend(framework_of_job(job).assumes)
     if job.model.experts:
         said.append("tokens are spread evenly over the experts")
     if job.model.mtp_layers:
         said.append("the modules that predict further tokens are in neither time nor memory")
     return tuple(said)
-
-
-def _idle_fabric(cluster: Cluster) -> str:
-    fabric = cluster.fabric
-    text = f"collectives meet an idle fabric: {fabric.routing.kind} routing and its collisions do not enter"
-    if fabric.oversubscription > 1.0:
-        rail = fabric.kind is FabricKind.RAIL_OPTIMIZED
-        how = "does not enter (rings stay on the leaf of their rail)" if rail else "divides every NIC's rate"
-        text += f", and oversubscription {fabric.oversubscription:g} {how}"
-    return text
 
 
 def _estimate(

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from linkwise.estimate.term import Floats
     from linkwise.job import Job
     from linkwise.job.framework import Framework, Habit
+    from linkwise.job.offers import Offer
     from linkwise.layout import Layout
     from linkwise.model import Model
 
@@ -257,7 +258,7 @@ def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:
     }
 
 
-def checked_layout(job: Job, cluster: Cluster, layout: Layout) -> Layout:
+def checked_layout(job: Job, cluster: Cluster, layout: Layout, *, offer: Offer | None = None) -> Layout:
     """Return a layout with its blanks filled: the data degree, and the habit of sequence parallelism.
 
     Parameters
@@ -266,25 +267,27 @@ def checked_layout(job: Job, cluster: Cluster, layout: Layout) -> Layout:
         What is run on what.
     layout
         As the job gives it.
+    offer
+        What may be chosen; what the job's framework has unless given.
 
     Raises
     ------
     InputError
         When it cannot run at all: with everything that does not divide.
     """
-    placed = layout.on(cluster.gpus)
     framework = framework_of_job(job)
-    faults = list(layout_misfits(job, placed, offer_of(framework)))
-    faults += _hybrid_misfits(placed, nvlink_domain(cluster))
-    if faults:
-        raise InputError("the layout cannot run: " + "; ".join(faults))
     parallel = layout.sequence_parallel
     if parallel is None:
         parallel = layout.tensor > 1 and framework.sequence_parallel
-    schedule = placed.schedule
+    schedule = layout.schedule
     if framework.schedule == "gpipe" and schedule is Schedule.ONE_F_1F1B:
         schedule = Schedule.GPIPE
-    return replace(placed, sequence_parallel=parallel, schedule=schedule)
+    placed = replace(layout.on(cluster.gpus), sequence_parallel=parallel, schedule=schedule)
+    faults = list(layout_misfits(job, placed, offer or offer_of(framework)))
+    faults += _hybrid_misfits(placed, nvlink_domain(cluster))
+    if faults:
+        raise InputError("the layout cannot run: " + "; ".join(faults))
+    return placed
 
 
 def _hybrid_misfits(layout: Layout, domain: NvlinkDomain) -> Iterator[str]:

@@ -108,20 +108,20 @@ def plan(
         for reason, count in one.shortfalls.items():
             infeasible[reason] = infeasible.get(reason, 0) + count
     best = sorted((candidate for one in found for candidate in one.best), key=lambda c: c.rank)[:top]
-    estimates = estimate_layouts(job, cluster, [candidate.layout for candidate in best])
+    estimates = estimate_layouts(job, cluster, [candidate.layout for candidate in best], offer=offer)
     return Plan(
         layouts=tuple(sorted(estimates, key=lambda estimate: estimate.step_time_s)),
         evaluated=sum(one.rows for one in found),
         fitting=sum(one.fitting for one in found),
         infeasible=infeasible,
-        closest=None if best else _closest(job, cluster, found),
+        closest=None if best else _closest(job, cluster, found, offer),
         assumptions=assumptions_of(job, cluster),
     )
 
 
-def _closest(job: Job, cluster: Cluster, found: Sequence[Found]) -> Estimate:
+def _closest(job: Job, cluster: Cluster, found: Sequence[Found], offer: Offer | None) -> Estimate:
     short = min((one.closest for one in found if one.closest is not None), key=lambda c: c.rank)
-    return estimate_layouts(job, cluster, (short.layout,))[0]
+    return estimate_layouts(job, cluster, (short.layout,), offer=offer)[0]
 
 
 def _fixed_plan(job: Job, cluster: Cluster) -> Plan:
