@@ -72,6 +72,14 @@ def test_text_is_refused_when_it_is_broken_or_hostile(text, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("character", ["\x00", "\x1b", "\x07", "\ufffe"])
+@pytest.mark.parametrize("lines", [1, 3, 5000])
+def test_line_is_told_of_a_character_that_may_not_be_there(character, lines):
+    text = "a: 1\n" * (lines - 1) + f"b: {character}\n"
+    with pytest.raises(DocumentError, match=rf"^x\.yaml:{lines}: not valid YAML"):
+        parse_yaml(text, path="x.yaml")
+
+
 def test_tags_that_construct_objects_are_faults():
     (fault,) = parse_yaml("a: !!python/object/apply:os.system ['true']").faults
     assert "is not read here" in fault.message

@@ -85,10 +85,9 @@ def parse_yaml(text: str, *, path: str | None = None) -> Tree:
     except (YAMLError, RecursionError, ValueError, OverflowError) as error:
         if isinstance(error, DocumentError):
             raise
-        line, message = (
-            None,
-            f"not valid YAML: {str(error).splitlines()[0] if str(error) else 'cannot be read'}",
-        )
+        place = getattr(error, "position", None)  # of a character that no YAML may hold
+        line = text.count("\n", 0, place) + 1 if isinstance(place, int) else None
+        message = f"not valid YAML: {str(error).splitlines()[0] if str(error) else 'cannot be read'}"
     raise DocumentError([*builder.faults, Fault(path=path, line=line, message=message)])
 
 
