@@ -73,6 +73,12 @@ def test_read_rows_is_soon_done_with_a_line_that_is_very_long(tmp_path):
     assert time.perf_counter() - began_s < 5
 
 
+def test_read_rows_refuses_an_endless_file(monkeypatch):
+    monkeypatch.setattr("linkwise.calibrate.run_file.LARGEST_BYTES", 2_000_000)
+    with pytest.raises(InputError, match="/dev/zero: is larger than 2 MB"):
+        read_rows(Path("/dev/zero"))
+
+
 def test_read_rows_says_there_is_no_file(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         read_rows(tmp_path / "none.csv")

@@ -17,6 +17,7 @@ from linkwise.errors import DocumentError, Fault, InputError, nearest_names
 
 __all__ = [
     "CELLS",
+    "LARGEST_BYTES",
     "REQUIRED_COLUMNS",
     "SHAPE_COLUMNS",
     "TIME_COLUMNS",
@@ -60,6 +61,9 @@ SHAPE_COLUMNS = (
     "moe_topk",
 )
 TIME_COLUMNS = ("step_time_s", "tokens_per_s_per_gpu", "tflops_per_gpu", "mfu_percent")
+
+LARGEST_BYTES = 100_000_000
+"""Files larger than this are refused [bytes]."""
 
 _COLUMNS_LOOKED_AT = 500
 """Names are compared with no more columns than that: a line of a wrong file can be very long."""
@@ -145,9 +149,10 @@ def read_rows(path: Path) -> list[tuple[int, Row]]:
 
 def _text(path: Path) -> str:
     try:
-        if str(path) == STANDARD_INPUT:
-            return sys.stdin.buffer.read().decode("utf-8-sig")
-        return path.read_text(encoding="utf-8-sig")
+        data = _bytes(path)
+        if len(data) > LARGEST_BYTES:
+            raise InputError(f"{path}: is larger than {LARGEST_BYTES // 1_000_000} MB; score it in parts")
+        return data.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
     except UnicodeDecodeError as error:
@@ -155,6 +160,13 @@ def _text(path: Path) -> str:
         raise InputError(f"{path}: not UTF-8 text, so no CSV file ({where})") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _bytes(path: Path) -> bytes:
+    if str(path) == STANDARD_INPUT:
+        return sys.stdin.buffer.read(LARGEST_BYTES + 1)
+    with path.open("rb") as file:
+        return file.read(LARGEST_BYTES + 1)
 
 
 def _check_heading(path: Path, heading: list[str]) -> None:
