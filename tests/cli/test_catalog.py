@@ -75,6 +75,8 @@ def test_an_entry_is_one_line_in_a_pipe(capsys, monkeypatch):
     ("words", "says"),
     [
         (("zzzz",), "'linkwise catalog' lists the kinds"),
+        (("",), "'linkwise catalog' lists the kinds"),
+        (("gpu", ""), "unknown GPU ''"),
         (
             ("gpu", "dgx-h100"),
             "'dgx-h100' is no gpu but a system; 'linkwise catalog system dgx-h100' prints it",

@@ -73,6 +73,11 @@ def test_exit_code_of_a_verb_is_passed_on(monkeypatch):
     assert cli.run([]) == 5
 
 
+_CONFIG = {
+    "model_type": "llama", "hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4,
+    "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1000, "tie_word_embeddings": False,
+}  # fmt: skip
+
 _LINKWISE = f"{sys.executable} -c 'from linkwise.cli.main import main; main()'"
 
 
@@ -99,6 +104,20 @@ def test_full_disk_is_a_message_not_an_internal_error(words):
 def test_closed_output_is_no_fault(words):
     done = _shell(f"{_LINKWISE} {words} >&-")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("folder", "encoding", "shown"),
+    [("café", "ascii", "caf\\xe9,"), ("caf\udce9", "utf-8", "caf\\udce9,"), ("café", "utf-8", "café,")],
+)
+def test_names_that_the_output_cannot_spell_are_escaped(folder, encoding, shown, tmp_path):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "config.json").write_text(json.dumps(_CONFIG), encoding="utf-8")
+    given = "--cluster dgx-h100:1 --sequence-length 1024 --global-batch 8 --top 1"
+    command = f"cd {tmp_path}; PYTHONIOENCODING={encoding} {_LINKWISE} plan --model caf*/config.json {given}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().startswith(shown)
 
 
 def test_closed_input_is_empty_input():

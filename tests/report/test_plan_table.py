@@ -117,6 +117,14 @@ def test_print_plan_gives_the_closest_when_nothing_fits(make_layout, make_plan):
     assert re.search(r"activations +45 GB +50\.0 %", text)
 
 
+def test_print_plan_escapes_what_a_name_would_do_to_the_terminal(make_layout, make_plan):
+    result = make_plan([make_layout()])
+    cluster = result.cluster.model_copy(update={"name": "\x1b[31mred\rline"})
+    text = printed(result.model_copy(update={"cluster": cluster}))
+    assert "\\x1b[31mred\\rline: 256 h100-sxm" in text
+    assert not set("\x1b\r") & set(text)
+
+
 def test_print_plan_is_plain_when_piped(make_layout, make_plan):
     assert "\x1b" not in printed(make_plan([make_layout(), make_layout()]))
 

@@ -93,7 +93,7 @@ def catalog(kind: str | None, name: str | None, form: str) -> None:
         if found is None:
             raise UnknownName.among(kinds, kind="kind of entry", given=kind)
         kind = found
-        chosen = [_entry(kind, one, kinds) for one in ((name,) if name else shelf.names(kind))]
+        chosen = [_entry(kind, one, kinds) for one in (shelf.names(kind) if name is None else (name,))]
     if form == "json":
         click.echo(json.dumps({"schema": "linkwise.catalog/1", **_published(chosen)}, indent=2))
     elif form == "csv":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -107,7 +108,7 @@ def run(arguments: Sequence[str], *, today: Callable[[], dt.date] = _today) -> i
 
 def main() -> NoReturn:
     """Run the command line of this process and leave with its exit code."""
-    _open_closed_streams()
+    _ready_streams()
     sys.exit(int(run(sys.argv[1:])))
 
 
@@ -132,9 +133,14 @@ def _write_nowhere() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _open_closed_streams() -> None:
-    """Give a process that was started without standard input or output (``>&-``) empty ones."""
+def _ready_streams() -> None:
+    """Give a process that was started without standard input or output (``>&-``) empty ones.
+
+    Names that the output cannot spell (ASCII only, or a file name that is no text) are written with escapes.
+    """
     if sys.stdin is None:
         sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 (open to the end)
     if sys.stdout is None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 (open to the end)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")

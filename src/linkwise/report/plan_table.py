@@ -138,7 +138,12 @@ def job_and_cluster_lines(job: JobResult, cluster: ClusterResult) -> tuple[str, 
     if cluster.link is not None:
         rate = format_quantity(8 * cluster.node_bytes_per_s, "bits_per_s")
         where += f" of {rate}, {cluster.fabric} {cluster.link}"
-    return what, where
+    return _printable(what), _printable(where)
+
+
+def _printable(text: str) -> str:
+    """Return `text` with control characters escaped: a name from a file must not steer the terminal."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def layout_words(layout: LayoutResult) -> str:
