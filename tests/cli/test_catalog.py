@@ -8,6 +8,11 @@ from linkwise.cli.main import run
 from linkwise.errors import ExitCode
 
 
+@pytest.fixture(autouse=True)
+def _no_stated_width(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 def _printed(capsys, *words):
     assert run(["catalog", *words]) == 0
     return capsys.readouterr().out
@@ -59,14 +64,12 @@ def test_unknown_names_are_refused(capsys, words, says):
 
 @pytest.mark.parametrize("words", [(), ("gpu",), ("systems",), ("models",), ("latency",), ("h100-sxm",)])
 def test_no_word_is_cut_on_a_narrow_terminal(words, capsys, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
     whole = set(_printed(capsys, *words).split())
     monkeypatch.setenv("COLUMNS", "60")
     assert set(_printed(capsys, *words).split()) == whole
 
 
-def test_an_entry_is_one_line_in_a_pipe(capsys, monkeypatch):
-    monkeypatch.delenv("COLUMNS", raising=False)
+def test_an_entry_is_one_line_in_a_pipe(capsys):
     (line,) = [line for line in _printed(capsys, "gpu").splitlines() if line.startswith("h100-sxm ")]
     assert all(word in line for word in ("85.5 GB", "450 GB/s", "nvidia_smi"))
 
