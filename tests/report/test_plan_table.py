@@ -50,6 +50,25 @@ def test_print_plan_leaves_out_columns_that_all_layouts_share(make_layout, make_
     assert "0 everywhere: context, expert" in text
 
 
+@pytest.mark.parametrize(
+    ("changes", "shown", "shared"),
+    [
+        ([{"tensor": 1}, {}], [], "sequence parallel"),
+        ([{}, {"context": 2}], [], "context exchange ring"),
+        ([{"pipeline": 1, "virtual_pipeline": 1, "schedule": "gpipe"}, {}], [], "schedule 1f1b"),
+        ([{"context": 2, "context_exchange": "all-to-all"}, {"context": 2}], ["exchange"], None),
+        ([{"sequence_parallel": False}, {}, {"tensor": 1}], ["SP"], None),
+    ],
+)
+def test_print_plan_has_a_column_only_where_layouts_that_a_habit_concerns_differ(
+    changes, shown, shared, make_layout, make_plan
+):
+    text = printed(make_plan([make_layout(**each) for each in changes]), 160)
+    heading = next(line for line in text.splitlines() if line.startswith("#")).split()
+    assert [word for word in ("SP", "exchange", "schedule", "ranks") if word in heading] == shown
+    assert shared is None or shared in next(line for line in text.splitlines() if line.startswith("all:"))
+
+
 LACKING = {f"memory: part {n}": n for n in range(1, 12)}
 ILLEGAL = {f"{n} layers do not divide": 100 * n for n in range(1, 7)}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.report.bill import bill_columns
+from linkwise.report.plan_notes import plan_notes
 from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import counted, duration, gigabytes, percent, three_digits
 from linkwise.units import format_quantity
@@ -24,15 +25,7 @@ __all__ = [
     "print_plan",
 ]
 
-_LACKING = "memory: "
-"""What the reason of a layout that does not fit starts with; other reasons are of degrees that make none."""
-
-_LACKING_PRINTED, _ILLEGAL_PRINTED = 6, 4
-
-_PLACES_NAMED = 9
-
-_TIGHT_FRACTION = 0.9
-"""Fuller than this the memory is warned about: estimates of it miss by about a tenth (docs/accuracy.md)."""
+_NOT_CONCERNED = "-"
 
 
 def print_plan(result: PlanResult, console: Console) -> None:
@@ -54,7 +47,7 @@ def print_plan(result: PlanResult, console: Console) -> None:
     elif result.closest is not None:
         _print_closest(result.closest, console, alone=result.evaluated == 1)
     print_line(console)
-    for line in _below(result, width):
+    for line in plan_notes(result, width):
         print_line(console, line)
 
 
@@ -220,29 +213,44 @@ def _interval(layout: LayoutResult) -> str:
 
 
 def _habits(layouts: Sequence[LayoutResult]) -> Iterator[tuple[str, tuple[str, ...], str]]:
-    """Yield heading, word per layout, and the word where it is shared, of what has no column of its own."""
-    parallel = tuple("yes" if each.sequence_parallel else "no" for each in layouts)
-    if any(each.tensor > 1 for each in layouts):
-        yield "SP", parallel, "sequence parallel" if parallel[0] == "yes" else "no sequence parallel"
-    if any(each.context > 1 for each in layouts):
-        exchanges = tuple(each.context_exchange if each.context > 1 else "-" for each in layouts)
-        yield "context\nexchange", exchanges, f"context exchange {exchanges[0]}"
-    if any(each.pipeline > 1 for each in layouts):
-        schedules = tuple(each.schedule if each.pipeline > 1 else "-" for each in layouts)
-        yield "schedule", schedules, f"schedule {schedules[0]}"
-        orders = tuple(each.rank_order for each in layouts)
-        nearest = tuple("pipeline" if each.endswith("pipeline-data") else "data" for each in orders)
-        yield "nearer\nranks", nearest, f"rank order {orders[0]}"
+    """Yield heading, word per layout, and the word where it is shared, of what has no column of its own.
+
+    A layout that a habit does not concern has a dash for it.
+    """
+
+    def words(of: Callable[[LayoutResult], str], degree: str) -> tuple[str, ...]:
+        return tuple(of(each) if getattr(each, degree) > 1 else _NOT_CONCERNED for each in layouts)
+
+    parallel = words(lambda each: "yes" if each.sequence_parallel else "no", "tensor")
+    yield "SP", parallel, "sequence parallel" if "yes" in parallel else "no sequence parallel"
+    exchanges = words(lambda each: each.context_exchange, "context")
+    yield "context\nexchange", exchanges, f"context exchange {_common(exchanges)}"
+    schedules = words(lambda each: each.schedule, "pipeline")
+    yield "schedule", schedules, f"schedule {_common(schedules)}"
+    orders = words(lambda each: each.rank_order, "pipeline")
+    nearest = words(
+        lambda each: "pipeline" if each.rank_order.endswith("pipeline-data") else "data", "pipeline"
+    )
+    yield "nearer\nranks", nearest, f"rank order {_common(orders)}"
+
+
+def _common(words: Sequence[str]) -> str:
+    """Return the word of the first layout that is concerned."""
+    return next((word for word in words if word != _NOT_CONCERNED), _NOT_CONCERNED)
+
+
+def _kinds(words: Sequence[str]) -> int:
+    return len(set(words) - {_NOT_CONCERNED})
 
 
 def _differing_habits(layouts: Sequence[LayoutResult]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for heading, words, _ in _habits(layouts):
-        if len(set(words)) > 1:
+        if _kinds(words) > 1:
             yield heading, words
 
 
 def _shared_habits(layouts: Sequence[LayoutResult]) -> str:
-    return ", ".join(shared for _, words, shared in _habits(layouts) if len(set(words)) == 1)
+    return ", ".join(shared for _, words, shared in _habits(layouts) if _kinds(words) == 1)
 
 
 def _parts_columns(layouts: Sequence[LayoutResult]) -> tuple[list[Column], list[str]]:
@@ -267,64 +275,3 @@ def _print_closest(layout: LayoutResult, console: Console, *, alone: bool) -> No
     for name, part_bytes in sorted(layout.memory_parts.items(), key=lambda part: -part[1]):
         share = percent(part_bytes / layout.memory_bytes)
         print_line(console, f"  {name:<12} {format_quantity(part_bytes, 'bytes'):>9}  {share:>5} %")
-
-
-def _below(result: PlanResult, width: int) -> Iterator[str]:
-    if result.evaluated != 1:  # one layout was estimated, not searched for: what it lacks stands above
-        yield from _reasons(result, width)
-    if result.layouts:
-        yield from _cautions(result.layouts, width)
-    if result.assumptions:
-        yield "Taken for granted:"
-    for assumption in result.assumptions:
-        yield wrapped(assumption, width=width, indent="    ", first="  - ")
-
-
-def _reasons(result: PlanResult, width: int) -> Iterator[str]:
-    """Yield what the layouts that do not fit lack, and which combinations of degrees were never layouts."""
-    lacking = {words: count for words, count in result.infeasible.items() if words.startswith(_LACKING)}
-    illegal = {words: count for words, count in result.infeasible.items() if words not in lacking}
-    fitting = f"{result.fitting:,} of them {'fits' if result.fitting == 1 else 'fit'}"
-    looked = f"Looked at {counted(result.evaluated, 'layout')}, {fitting}."
-    yield wrapped(looked + (" What the others lack:" if lacking else ""), width=width)
-    digits = max((len(f"{count:,}") for count in result.infeasible.values()), default=0)
-    yield from _listed(lacking, _LACKING_PRINTED, "layout", digits, width)
-    if illegal:
-        yield wrapped("Combinations of degrees that are no layout:", width=width)
-    yield from _listed(illegal, _ILLEGAL_PRINTED, "combination", digits, width)
-
-
-def _listed(reasons: Mapping[str, int], most: int, what: str, digits: int, width: int) -> Iterator[str]:
-    ranked = sorted(reasons.items(), key=lambda item: -item[1])
-    shown, rest = ranked[:most], ranked[most:]
-    for reason, count in shown:
-        yield wrapped(reason, width=width, indent=" " * (digits + 4), first=f"  {count:>{digits},}  ")
-    if rest:
-        others = counted(sum(count for _, count in rest), what)
-        words = f"{counted(len(rest), 'further reason')}, {others} (--format json lists all)"
-        yield wrapped(words, width=width, indent="    ", first="  ")
-
-
-def _cautions(layouts: Sequence[LayoutResult], width: int) -> Iterator[str]:
-    full = [
-        str(place)
-        for place, each in enumerate(layouts, start=1)
-        if _TIGHT_FRACTION * each.memory_available_bytes < each.memory_bytes <= each.memory_available_bytes
-    ]
-    if full:
-        words = "less than 10 % of the memory free; estimates of memory may miss by as much."
-        yield wrapped(f"{_those(full, len(layouts))} {words}", width=width)
-    words = (
-        f"Basis of the weakest figure behind these numbers: {layouts[0].basis}. linkwise explain names each."
-    )
-    yield wrapped(words, width=width)
-
-
-def _those(places: Sequence[str], of: int) -> str:
-    """Return the layouts at `places` as the subject of a sentence about what they leave."""
-    if len(places) == 1:
-        return f"Layout {places[0]} leaves"
-    if len(places) == of:
-        return "All of these layouts leave"
-    few = len(places) <= _PLACES_NAMED
-    return f"Layouts {', '.join(places)} leave" if few else f"{len(places):,} of these layouts leave"
