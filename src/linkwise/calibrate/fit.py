@@ -172,8 +172,8 @@ def fitted_intervals(runs: Sequence[MeasuredRun], left_out_s: Floats) -> dict[st
     Notes
     -----
     The half-width is the weighted quantile of |log(measured / predicted)|, alike on both sides: a bias of
-    left-out fits is not one of the fit that is shipped. Inside a class its rows count, beside
-    `BORROWED_ROWS` rows' worth of all.
+    left-out fits is not one of the fit that is shipped. Inside a class its rows count one each, beside
+    `BORROWED_ROWS` rows' worth of all sources.
     """
     size = np.abs(np.log(np.array([run.step_time_s for run in runs]) / left_out_s))
     weights = source_weights(runs)
@@ -187,7 +187,7 @@ def fitted_intervals(runs: Sequence[MeasuredRun], left_out_s: Floats) -> dict[st
         if len(rows) < LEAST_ROWS and name != "all":
             continue
         own = every.copy()
-        own[rows] += len(rows) * weights[rows] / np.sum(weights[rows])
+        own[rows] += 1.0
         half = _quantile(size, own, INTERVAL_SHARE)
         table[name] = {
             "low": float(f"{np.exp(-half):.4g}"),

@@ -185,7 +185,7 @@ def tensor_collective_s(
 @term(
     "s",
     "per pass: [gpu + k e x collective] joined with host, less [gpu] joined with host; k = 2, one fewer in "
-    "mixture layers whose experts span the tensor ranks",
+    "mixture layers whose experts span the tensor ranks; e = 1 for a group that leaves its NVLink domain",
     _FITTED,
 )
 def layer_tensor_s(
@@ -193,6 +193,7 @@ def layer_tensor_s(
     tensor_exposed_fraction: Floats,
     recompute: Floats,
     tensor: Floats,
+    tensor_local: Floats,
     expert_tensor: Floats,
     moe_fraction: Floats,
     forward_gpu_s: Floats,
@@ -204,10 +205,13 @@ def layer_tensor_s(
     Notes
     -----
     The host launches kernels and collectives ahead of the GPU, so where it is the slower of the two a
-    collective hides in its time: the exposed part is what the pass is longer for having it.
+    collective hides in its time: the exposed part is what the pass is longer for having it. Stacks overlap
+    tensor collectives with matrix products through memory that the ranks share over NVLink (Transformer
+    Engine user buffers), so a group over several domains hides nothing.
     """
     collectives = 2.0 - moe_fraction * ((expert_tensor < tensor) & (moe_fraction > 0))
-    shown = collectives * tensor_exposed_fraction * tensor_collective_s
+    exposed = np.where(tensor > tensor_local, 1.0, tensor_exposed_fraction)
+    shown = collectives * exposed * tensor_collective_s
     host_backward = BACKWARD_HOST * host_layer_s
     forward = smooth_maximum(forward_gpu_s + shown, host_layer_s) - smooth_maximum(
         forward_gpu_s, host_layer_s
