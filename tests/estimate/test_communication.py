@@ -17,7 +17,7 @@ def value(name, **columns):
 def test_tensor_collective_of_plain_ranks_is_reduced_in_the_switch():
     # 8192 tokens of 8192 elements in 16 bits: 134 MB; 9/8 of it at 309 GB/s, and 8 us for each doubling
     columns = {
-        "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 0,
+        "element_bytes": 2, "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 0,
         "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
         "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
     }  # fmt: skip
@@ -27,7 +27,7 @@ def test_tensor_collective_of_plain_ranks_is_reduced_in_the_switch():
 
 def test_tensor_collective_with_sequence_parallelism_goes_in_rings():
     columns = {
-        "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 1,
+        "element_bytes": 2, "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 1,
         "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
         "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
     }  # fmt: skip
@@ -38,7 +38,7 @@ def test_tensor_collective_with_sequence_parallelism_goes_in_rings():
 def test_tensor_collective_over_two_nodes_pays_the_nics():
     # 16 ranks, 8 in a node: the tree sends the buffer once over 8 NIC shares of 40 GB/s; the ring 2 x 15/16
     columns = {
-        "tokens": 8192, "hidden": 8192, "tensor": 16, "tensor_local": 8, "sequence_parallel": 0,
+        "element_bytes": 2, "tokens": 8192, "hidden": 8192, "tensor": 16, "tensor_local": 8, "sequence_parallel": 0,
         "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
         "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 0, "network_latency_s": 0,
     }  # fmt: skip
@@ -56,7 +56,7 @@ def test_three_ranks_are_too_few_for_the_switch():
 def test_context_all_to_all_swaps_queries_keys_values_and_outputs():
     # 4 ranks in a domain: 3/4 of 2 x 1000 x (256 + 64) / 2 bytes each pass, two passes
     columns = {
-        "tokens": 1000, "tensor": 2, "context": 4, "context_local": 4, "core_recomputed": 0, "key_value_width": 64,
+        "element_bytes": 2, "tokens": 1000, "tensor": 2, "context": 4, "context_local": 4, "core_recomputed": 0, "key_value_width": 64,
         "query_output_width": 256, "nvlink_reached_bytes_per_s": GB, "nic_reached_bytes_per_s": GB,
         "network_latency_s": 0,
     }  # fmt: skip
@@ -71,7 +71,7 @@ def test_context_exchange_chooses_the_all_to_all():
 
 def test_all_to_all_of_experts_over_nodes_pays_a_round_for_every_eight_peers():
     columns = {
-        "tokens": 0, "tensor": 1, "hidden": 1, "expert": 64, "expert_local": 8, "moe_fraction": 1,
+        "element_bytes": 2, "tokens": 0, "tensor": 1, "hidden": 1, "expert": 64, "expert_local": 8, "moe_fraction": 1,
         "experts_per_token": 8, "recompute": 0, "nvlink_reached_bytes_per_s": GB,
         "nic_reached_bytes_per_s": GB, "collective_latency_s": 0, "network_latency_s": 5e-6,
         "expert_exposed_fraction": 1,

@@ -45,6 +45,7 @@ def test_hops_leave_the_domain_once_in_every_domain_of_stages():
 
 def test_hop_carries_the_share_of_a_tensor_rank():
     columns = {
+        "element_bytes": 2,
         "tokens": 2048,
         "hidden": 12288,
         "tensor": 8,

@@ -13,12 +13,12 @@ from linkwise.job.framework import FRAMEWORKS
 
 ENTRIES = json.loads(files("linkwise.estimate").joinpath("constants.json").read_text(encoding="utf-8"))
 FITTED = {name: entry for name, entry in ENTRIES.items() if entry.get("fit")}
-NETWORK = {"network_fraction_rdma", "network_fraction_tcp_single", "network_fraction_tcp_many"}
+NETWORK = {"network_contention_rdma", "network_fraction_tcp_single", "network_fraction_tcp_many"}
 
 
 def read_names():
     """Return the constants that some framework, GPU or network names."""
-    found = set(NETWORK)
+    found = {*NETWORK, "pcie_fraction"}
     early = replace(FRAMEWORKS["megatron"], early_hopper=True)
     for framework in (*FRAMEWORKS.values(), early):
         for precision in OPERAND_BYTES:

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from linkwise import catalog
 from linkwise.cluster import FabricKind, load_cluster
 from linkwise.errors import InputError
 from linkwise.estimate.job_inputs import (
@@ -35,7 +36,8 @@ def test_job_columns_when_joined_with_a_layout_are_all_that_terms_read(cluster):
 def test_share_when_a_dgx_h100_has_a_nic_per_gpu_is_400_gbit_per_s():
     columns = network_columns(load_cluster("dgx-h100:32"))
     assert columns["nic_bytes_per_s"] == pytest.approx(50e9)  # ConnectX-7 NDR, one direction
-    assert columns["network_fraction"] == "network_fraction_rdma"
+    assert columns["network_fraction"] == 0.97  # alone, of the catalogue
+    assert columns["network_contention"] == "network_contention_rdma"
     assert columns["network_latency_s"] == pytest.approx(5e-6)
 
 
@@ -50,9 +52,31 @@ def test_share_when_the_leaves_are_oversubscribed_is_divided_unless_rails_stay_o
 def test_fraction_when_the_transport_is_no_rdma_is_that_of_its_link():
     efa = network_columns(load_cluster("aws-p4d:2"))
     assert efa["network_fraction"] == 0.85  # catalogue: 57 to 78 GB/s of bus rate over 4 ports of 100 Gbit/s
-    tcp = network_columns(load_cluster("azure-nc-a100-v4:2"))
-    assert tcp["network_fraction"] == "network_fraction_tcp_many"
-    assert tcp["hop_network_fraction"] == "network_fraction_tcp_single"
+    assert efa["network_contention"] == "network_contention_rdma"
+
+
+def test_fraction_of_plain_tcp_is_fitted_up_to_the_rate_it_was_measured_at():
+    cluster = load_cluster("dgx-h100:2")
+    slow = replace(cluster, fabric=replace(cluster.fabric, link=catalog.link("ethernet-25")))
+    assert network_columns(slow)["network_fraction"] == "network_fraction_tcp_many"
+    assert network_columns(slow)["hop_network_fraction"] == "network_fraction_tcp_single"
+    fast = network_columns(load_cluster("azure-nc-a100-v4:2"))
+    assert fast["network_fraction"] == 0.45  # catalogue, 100 Gbit/s: its streams are bound by the CPU
+    assert fast["network_contention"] == 1.0
+
+
+def test_pcie_box_overlaps_no_tensor_traffic_and_reduces_in_no_switch():
+    columns = job_columns(LLAMA, load_cluster("mgx-pcie-l40s-8:2"))
+    assert columns["tensor_exposed_fraction"] == 1.0
+    assert columns["nvls_fraction"] == 0.0
+    assert columns["nvlink_fraction"] == "pcie_fraction"
+
+
+def test_single_precision_doubles_what_is_stored_and_sent():
+    job = replace(LLAMA, precision=Precision.TF32)
+    columns = job_columns(job, load_cluster("dgx-a100:1"))
+    assert columns["element_bytes"] == columns["weight_element_bytes"] == columns["saved_input_bytes"] == 4.0
+    assert columns["peak_half_flop_per_s"] == columns["peak_linear_flop_per_s"] == pytest.approx(156e12)
 
 
 def test_domain_when_a_node_has_no_nvlink_is_the_node_at_pcie_rate():

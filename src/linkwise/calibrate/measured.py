@@ -54,6 +54,8 @@ class Network:
         One traversal [s].
     kind
         ``rdma`` or ``tcp``.
+    achieved_fraction
+        Share of the line rate that collectives reach on such a link alone [1].
     assumed
         Whether the rate is the reference design's because the source does not print one.
     """
@@ -62,6 +64,7 @@ class Network:
     share_bytes_per_s: float
     latency_s: float
     kind: str
+    achieved_fraction: float
     assumed: bool
 
 
@@ -378,6 +381,7 @@ def _network(row: Mapping[str, str], gpu: Gpu, gpus: int, domain: int) -> Networ
         share_bytes_per_s=rate / min(per_system, gpus),
         latency_s=latency,
         kind="tcp" if tcp else "rdma",
+        achieved_fraction=catalog.link("efa-v2" if "efa" in link else "infiniband-ndr-400").achieved_fraction,
         assumed=assumed,
     )
 

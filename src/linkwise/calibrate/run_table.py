@@ -130,7 +130,7 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
     if run.data_parallel == "parameter_server":
         stack["gradient_element_bytes"] = 4.0
     tcp = run.network.kind == "tcp"
-    fraction = TCP_BY_GPUS[run.domain_gpus > 1] if tcp else "network_fraction_rdma"
+    fraction = TCP_BY_GPUS[run.domain_gpus > 1] if tcp else run.network.achieved_fraction
     gpipe = run.framework.schedule == "gpipe"
     return {
         **stack,
@@ -138,6 +138,7 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "nic_bytes_per_s": run.network.share_bytes_per_s,
         "network_latency_s": run.network.latency_s,
         "network_fraction": fraction,
+        "network_contention": 1.0 if tcp else "network_contention_rdma",
         "hop_network_fraction": TCP_BY_GPUS[0] if tcp else fraction,
         "domain_gpus": float(run.domain_gpus),
         "gpus": float(run.gpus),

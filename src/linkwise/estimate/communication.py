@@ -48,22 +48,26 @@ def nvls_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvls_fraction: Floats) 
 
 @term(
     "bytes/s",
-    "nic_bytes_per_s x network_fraction",
-    "achieved bus bandwidth over line rate, fitted per kind of network",
+    "nic_bytes_per_s x network_fraction x network_contention",
+    "what the link reaches alone (nccl-tests) times what is left while a training step uses it, fitted",
 )
-def nic_reached_bytes_per_s(nic_bytes_per_s: Floats, network_fraction: Floats) -> Floats:
+def nic_reached_bytes_per_s(
+    nic_bytes_per_s: Floats, network_fraction: Floats, network_contention: Floats
+) -> Floats:
     """Return what one GPU's share of the NICs reaches while its neighbours send too."""
-    return nic_bytes_per_s * network_fraction
+    return nic_bytes_per_s * network_fraction * network_contention
 
 
 @term(
     "bytes/s",
-    "nic_bytes_per_s x hop_network_fraction",
+    "nic_bytes_per_s x hop_network_fraction x network_contention",
     "point to point: every GPU has a connection of its own",
 )
-def nic_hop_bytes_per_s(nic_bytes_per_s: Floats, hop_network_fraction: Floats) -> Floats:
+def nic_hop_bytes_per_s(
+    nic_bytes_per_s: Floats, hop_network_fraction: Floats, network_contention: Floats
+) -> Floats:
     """Return what one GPU's share of the NICs reaches in sends to one other GPU."""
-    return nic_bytes_per_s * hop_network_fraction
+    return nic_bytes_per_s * hop_network_fraction * network_contention
 
 
 # ------------------------------------------------------------------------------------------------ placement
@@ -156,6 +160,7 @@ def hop_share_across(pipeline: Floats, stages_per_domain: Floats) -> Floats:
     _RING + "; NVLS as NCCL picks it",
 )
 def tensor_collective_s(
+    element_bytes: Floats,
     tokens: Floats,
     hidden: Floats,
     tensor: Floats,
@@ -168,7 +173,7 @@ def tensor_collective_s(
     network_latency_s: Floats,
 ) -> Floats:
     """Return the time of one tensor-parallel all-reduce of the activations, or of its two halves."""
-    buffer = 2.0 * tokens * hidden
+    buffer = element_bytes * tokens * hidden
     domains = np.ceil(tensor / tensor_local)
     latency = collective_latency_s * np.log2(tensor) + 2.0 * (domains - 1.0) * network_latency_s
     fastest = fastest_all_reduce_s(
@@ -242,6 +247,7 @@ def core_recomputed(recompute: Floats, selective_linear_fraction: Floats) -> Flo
     "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
 )
 def context_ring_s(
+    element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     context: Floats,
@@ -260,7 +266,9 @@ def context_ring_s(
     """Return what one layer leaves exposed of passing keys and values around the context group."""
     rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
     block = (
-        2.0 * tokens * np.maximum(key_value_width / tensor, np.minimum(key_value_head_width, key_value_width))
+        element_bytes
+        * tokens
+        * np.maximum(key_value_width / tensor, np.minimum(key_value_head_width, key_value_width))
     )
     crossing = np.where(context > context_local, network_latency_s, 0.0)
     ring = (context - 1.0) * (block / rate + crossing)
@@ -276,6 +284,7 @@ def context_ring_s(
     "Jacobs et al., DeepSpeed Ulysses, 2023, section 3",
 )
 def context_all_to_all_s(
+    element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     context: Floats,
@@ -288,7 +297,7 @@ def context_all_to_all_s(
     network_latency_s: Floats,
 ) -> Floats:
     """Return what one layer leaves exposed of swapping slices of the sequence for heads and back."""
-    send = 2.0 * tokens * (query_output_width + key_value_width) / tensor
+    send = element_bytes * tokens * (query_output_width + key_value_width) / tensor
     latency = np.where(context > context_local, network_latency_s, 0.0)
     return (2.0 + core_recomputed) * all_to_all_s(
         context, context_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, 4.0 * latency
@@ -318,6 +327,7 @@ def layer_context_s(
     _FITTED,
 )
 def layer_expert_s(
+    element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     hidden: Floats,
@@ -336,7 +346,7 @@ def layer_expert_s(
     domains = expert / expert_local
     visited = domains * (1.0 - np.power(1.0 - 1.0 / domains, experts_per_token))
     copies = np.where(expert > expert_local, visited, experts_per_token)
-    send = 2.0 * tokens * copies * hidden / tensor
+    send = element_bytes * tokens * copies * hidden / tensor
     rounds = np.ceil((expert - expert_local) / PEERS_AT_ONCE)
     latency = collective_latency_s * np.log2(expert) + rounds * network_latency_s
     call = all_to_all_s(
@@ -355,6 +365,7 @@ def layer_expert_s(
     _RING,
 )
 def hop_across_s(
+    element_bytes: Floats,
     tokens: Floats,
     hidden: Floats,
     hop_cut: Floats,
@@ -364,12 +375,13 @@ def hop_across_s(
     hop_latencies: Floats,
 ) -> Floats:
     """Return the time of one activation hop over the network."""
-    bytes_sent = 2.0 * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
+    bytes_sent = element_bytes * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
     return hop_latencies * network_latency_s + bytes_sent / nic_hop_bytes_per_s
 
 
 @term("s", "2 T h / t bytes to the next stage over NVLink, plus latency", _RING)
 def hop_inside_s(
+    element_bytes: Floats,
     tokens: Floats,
     hidden: Floats,
     hop_cut: Floats,
@@ -378,7 +390,7 @@ def hop_inside_s(
     collective_latency_s: Floats,
 ) -> Floats:
     """Return the time of one activation hop inside an NVLink domain."""
-    bytes_sent = 2.0 * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
+    bytes_sent = element_bytes * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
     return collective_latency_s + bytes_sent / nvlink_reached_bytes_per_s
 
 

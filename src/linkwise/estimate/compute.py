@@ -197,6 +197,7 @@ def attention_backward_s(attention_forward_s: Floats, fused_attention: Floats) -
     _FITTED,
 )
 def elementwise_forward_s(
+    element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     sequence_parallel: Floats,
@@ -208,7 +209,7 @@ def elementwise_forward_s(
     """Return the forward time of norms, residuals, activations, rotary and casts of one average layer."""
     spread = 1.0 + sequence_parallel * (tensor - 1.0)
     moved = tokens * (22.0 * hidden / spread + (10.0 * hidden + elementwise_cut_bytes) / tensor)
-    return elementwise_traffic * moved / memory_bytes_per_s
+    return 0.5 * element_bytes * elementwise_traffic * moved / memory_bytes_per_s
 
 
 @term("s", "matrix products + experts + attention + memory-bound work", "sum of its terms")

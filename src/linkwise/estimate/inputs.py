@@ -87,6 +87,17 @@ def model_inputs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
     }
 
 
+_SINGLE_PRECISION: Mapping[str, Habit] = {
+    "saved_input_bytes": 4.0,
+    "weight_element_bytes": 4.0,
+    "gather_element_bytes": 4.0,
+    "gradient_element_bytes": 4.0,
+    "gradient_store_bytes": 4.0,
+    "optimizer_state_bytes": 8.0,
+}
+"""Habits of training in 32 bits: no 16-bit copy of the weights beside a master."""
+
+
 def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, Habit]:
     """Return the columns of one GPU at one precision: figures, and the names of fitted constants.
 
@@ -104,6 +115,9 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         efficiency = f"gemm_efficiency_fp8_{generation if generation in FP8_GENERATIONS else 'other'}"
     if name == "nvfp4":
         efficiency = "gemm_efficiency_nvfp4"
+    single = precision in {"tf32", "fp32"}
+    if single:
+        half = linear
     fused = framework.fuses_attention and generation != "volta"
     attention = framework.attention
     early = generation == "hopper" and framework.early_hopper and "kernel_factor" not in framework.habits
@@ -123,6 +137,8 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         "nvls_fraction": nvls_fraction(gpu),
         "nvlink_fraction": f"nvlink_fraction_{generation}",
         "operand_bytes": OPERAND_BYTES[precision],
+        "element_bytes": 4.0 if single else 2.0,
+        **(_SINGLE_PRECISION if single else {}),
         **({"kernel_factor": "kernel_factor_early_hopper"} if early else {}),
         **({"host_layer_s": "host_layer_volta_s"} if generation == "volta" else {}),
     }

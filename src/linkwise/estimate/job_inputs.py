@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,8 +20,6 @@ from linkwise.model import model_columns
 from linkwise.network.placement import ranks_per_domain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from linkwise.catalog import Gpu
     from linkwise.cluster import Cluster
     from linkwise.estimate.term import Floats
@@ -62,7 +60,7 @@ LAYOUT_COLUMNS = (
 )
 """Columns that say how the work is cut; every other input is fixed for a job and a cluster."""
 
-_RDMA = ("infiniband", "roce", "slingshot")
+_ONE_STREAM_BYTES_PER_S = 6.25e9  # 50 Gbit/s, the fastest TCP network that a training step was measured on
 _PCIE_FLOOR_BYTES_PER_S = 16e9  # generation 3 with 16 lanes, the oldest server that holds a listed GPU
 
 
@@ -90,9 +88,17 @@ def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framewor
         **framework.columns(precision),
         **figures,
         "unaligned_head_factor": 8.0 if eager_unaligned else 1.0,
-        "saved_input_bytes": 1.0 if eight_bit_inputs else 2.0,
+        "saved_input_bytes": 1.0 if eight_bit_inputs else figures["element_bytes"],
         "offloaded_activation_fraction": 0.0,
     }
+
+
+_OVER_PCIE: Mapping[str, Habit] = {
+    "nvlink_fraction": "pcie_fraction",
+    "nvls_fraction": 0.0,
+    "tensor_exposed_fraction": 1.0,
+}
+"""What a node whose GPUs meet over PCIe does differently: no shared memory to overlap through, no switch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,9 +153,10 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
     Notes
     -----
     The share is divided by the oversubscription of every fabric but a rail-optimised one, whose rings stay on
-    the leaf of their rail. RDMA and plain TCP reach a fitted fraction; other transports (EFA, TCPX) the
-    link's own, measured or assumed in the catalogue. Without a fabric nothing crosses it; the columns then
-    hold the domain's rate, which no group reads.
+    the leaf of their rail. A link reaches what the catalogue says it does alone, less what a training step
+    leaves of that, fitted on RDMA and taken for every transport that spares the CPU; plain TCP up to 50
+    Gbit/s reaches a fitted fraction, and above that what its streams do in the catalogue. Without a fabric
+    nothing crosses it; the columns then hold the domain's rate, which no group reads.
     """
     domain = nvlink_domain(cluster)
     link = cluster.fabric.link
@@ -158,6 +165,7 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
             "nic_bytes_per_s": domain.bytes_per_s,
             "network_fraction": 1.0,
             "hop_network_fraction": 1.0,
+            "network_contention": 1.0,
             "network_latency_s": 0.0,
         }
     share = cluster.gpu_network_bytes_per_s
@@ -165,15 +173,17 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
         share /= max(cluster.fabric.oversubscription, 1.0)
     fraction: Habit = link.achieved_fraction
     hop: Habit = fraction
-    if link.protocol in _RDMA:
-        fraction = hop = "network_fraction_rdma"
-    elif link.protocol == "tcp":
-        hop = "network_fraction_tcp_single"
-        fraction = "network_fraction_tcp_many" if domain.gpus > 1 else hop
+    contention: Habit = "network_contention_rdma"
+    if link.protocol == "tcp":
+        contention = 1.0
+        if link.bytes_per_s <= _ONE_STREAM_BYTES_PER_S:
+            hop = "network_fraction_tcp_single"
+            fraction = "network_fraction_tcp_many" if domain.gpus > 1 else hop
     return {
         "nic_bytes_per_s": share,
         "network_fraction": fraction,
         "hop_network_fraction": hop,
+        "network_contention": contention,
         "network_latency_s": link.hop_s,
     }
 
@@ -216,6 +226,7 @@ def job_columns(job: Job, cluster: Cluster) -> dict[str, Habit]:
         **stack,
         **network_columns(cluster),
         "nvlink_bytes_per_s": domain.bytes_per_s,
+        **(_OVER_PCIE if domain.is_pcie else {}),
         "domain_gpus": float(domain.gpus),
         "gpus": float(cluster.gpus),
         "sequence_length": float(job.sequence_length),

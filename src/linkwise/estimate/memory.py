@@ -107,6 +107,7 @@ def gathered_memory_bytes(
     "b_in bytes of a saved input",
 )
 def layer_activation_bytes(
+    element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     sequence_parallel: Floats,
@@ -131,13 +132,13 @@ def layer_activation_bytes(
 ) -> Floats:
     """Return what one average layer keeps for its backward pass, nothing recomputed."""
     spread = 1.0 + sequence_parallel * (tensor - 1.0)
-    whole = 2.0 * (norm_elements + latent_elements + dropout_masks * hidden) + (
+    whole = element_bytes * (norm_elements + latent_elements + dropout_masks * hidden) + (
         saved_input_bytes * linear_input_whole_elements
     )
     inner = attention_cut_elements + mlp_cut_elements + eager_activations * gate_elements
-    experts = saved_input_bytes * expert_input_elements + 2.0 * expert_inner_elements
+    experts = saved_input_bytes * expert_input_elements + element_bytes * expert_inner_elements
     cut = (
-        2.0 * inner
+        element_bytes * inner
         + saved_input_bytes * linear_input_cut_elements
         + moe_fraction * experts_per_token * experts
     )
@@ -169,6 +170,7 @@ def layer_kept_bytes(
     recompute: Floats,
     layer_activation_bytes: Floats,
     layer_selective_bytes: Floats,
+    element_bytes: Floats,
     tokens: Floats,
     hidden: Floats,
     tensor: Floats,
@@ -177,7 +179,7 @@ def layer_kept_bytes(
 ) -> Floats:
     """Return what one average layer keeps per micro-batch in flight."""
     spread = 1.0 + np.maximum(sequence_parallel, checkpoint_cut) * (tensor - 1.0)
-    whole = 2.0 * tokens * hidden / spread
+    whole = element_bytes * tokens * hidden / spread
     return np.where(
         recompute >= 2.0, whole, np.where(recompute >= 1.0, layer_selective_bytes, layer_activation_bytes)
     )
@@ -281,16 +283,22 @@ def allocated_memory_bytes(
     )
 
 
-@term("bytes", "allocated x (1 + fragmentation)", _MEASURED)
-def reserved_memory_bytes(allocated_memory_bytes: Floats, fragmentation_fraction: Floats) -> Floats:
-    """Return what a caching allocator holds when it has handed out that much: blocks split and kept."""
-    return allocated_memory_bytes * (1.0 + fragmentation_fraction)
+@term("bytes", "allocated x fragmentation", _MEASURED)
+def fragment_memory_bytes(allocated_memory_bytes: Floats, fragmentation_fraction: Floats) -> Floats:
+    """Return what a caching allocator holds beyond what it has handed out: blocks split and kept."""
+    return allocated_memory_bytes * fragmentation_fraction
 
 
-@term("bytes", "allocated + reserve", "sum of its parts")
-def memory_bytes(allocated_memory_bytes: Floats, reserve_memory_bytes: Floats) -> Floats:
+@term("bytes", "allocated + fragments", "sum of its parts")
+def reserved_memory_bytes(allocated_memory_bytes: Floats, fragment_memory_bytes: Floats) -> Floats:
+    """Return what a caching allocator holds at the peak."""
+    return allocated_memory_bytes + fragment_memory_bytes
+
+
+@term("bytes", "allocated x (1 + fragmentation) + reserve", "sum of its parts")
+def memory_bytes(reserved_memory_bytes: Floats, reserve_memory_bytes: Floats) -> Floats:
     """Return the memory of the fullest GPU."""
-    return allocated_memory_bytes + reserve_memory_bytes
+    return reserved_memory_bytes + reserve_memory_bytes
 
 
 TERMS = (
@@ -307,6 +315,7 @@ TERMS = (
     loss_memory_bytes,
     reserve_memory_bytes,
     allocated_memory_bytes,
+    fragment_memory_bytes,
     reserved_memory_bytes,
     memory_bytes,
 )

@@ -27,6 +27,7 @@ MEMORY_PARTS = (
     "gathered_memory_bytes",
     "activation_memory_bytes",
     "loss_memory_bytes",
+    "fragment_memory_bytes",
     "reserve_memory_bytes",
 )
 """Terms that sum to `memory_bytes`."""

@@ -179,7 +179,8 @@ class JobDocument(Document):
 def _layout_misfits(job: JobDocument, layout: LayoutDocument, model: Model) -> Iterator[tuple[str, str]]:
     replicas = (layout.data or 1) * layout.micro_batch
     if job.global_batch % replicas:
-        what = f"data {layout.data or 1} x micro_batch {layout.micro_batch} = {replicas}"
+        of_data = f"data {layout.data} x " if layout.data else ""
+        what = f"{of_data}micro_batch {layout.micro_batch}" + (f" = {replicas}" if of_data else "")
         yield "layout.micro_batch", f"{what} does not divide the {job.global_batch} sequences of a step"
     if layout.expert > 1 and not model.experts:
         yield (

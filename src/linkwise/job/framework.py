@@ -324,7 +324,7 @@ def framework_of(*, framework: str, family: str, year: int) -> Framework:
 def _framework_of(word: str, family: str, year: int) -> Framework:
     if "megatron-deepspeed" in word:
         return _MEGATRON_DEEPSPEED
-    if family == "megatron" and year <= CLASSIC_UNTIL:
+    if family in {"megatron", "other"} and year <= CLASSIC_UNTIL:
         return _CLASSIC
     if "nanotron" in word:
         return _NANOTRON
