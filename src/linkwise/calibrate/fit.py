@@ -16,7 +16,7 @@ from zlib import crc32
 
 import numpy as np
 
-from linkwise.calibrate.interval_class import interval_class
+from linkwise.calibrate.interval_class import interval_class, model_kind
 from linkwise.calibrate.measured import MeasuredRun, group_by_source
 from linkwise.calibrate.run_table import Candidates, candidates_of, choose
 from linkwise.estimate.constants import constant_values
@@ -153,9 +153,9 @@ def leave_one_source_out(runs: Sequence[MeasuredRun], start: Mapping[str, float]
 
 INTERVAL_SHARE = 0.80
 """Share of measurements the stated interval is meant to hold."""
-BORROWED_ROWS = 30.0
+BORROWED_ROWS = 10.0
 """Rows a class borrows from all the others, so that a small class does not claim more than it can know."""
-LEAST_ROWS = 10
+LEAST_ROWS = 20
 """A class with fewer rows takes the interval of its family, or of all."""
 
 
@@ -180,8 +180,8 @@ def fitted_intervals(runs: Sequence[MeasuredRun], left_out_s: Floats) -> dict[st
     every = BORROWED_ROWS * weights / np.sum(weights)
     names: dict[str, list[int]] = {"all": list(range(len(runs)))}
     for position, run in enumerate(runs):
-        names.setdefault(run.framework.family, []).append(position)
-        names.setdefault(interval_class(run), []).append(position)
+        for name in (run.framework.family, f"{run.framework.family}/{model_kind(run)}", interval_class(run)):
+            names.setdefault(name, []).append(position)
     table: dict[str, dict[str, object]] = {}
     for name, rows in names.items():
         if len(rows) < LEAST_ROWS and name != "all":

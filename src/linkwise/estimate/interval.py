@@ -17,15 +17,16 @@ def interval_factors(key: str) -> tuple[float, float]:
     ----------
     key
         ``family/dense|mixture/network class`` as `interval_key` makes it; a class that was not fitted takes
-        that of its family, a family that was not fitted that of ``all``.
+        that of its family and kind of model, then of its family, then of ``all``.
 
     Notes
     -----
     Quantiles of measured over predicted time of runs that were left out of the fit (docs/accuracy.md).
     """
     table = _table()
-    family = key.split("/", 1)[0]
-    return next(table[name] for name in (key, family, "all") if name in table)
+    family, _, rest = key.partition("/")
+    kind = f"{family}/{rest.partition('/')[0]}"
+    return next(table[name] for name in (key, kind, family, "all") if name in table)
 
 
 def interval_key(*, family: str, mixture: bool, network: str) -> str:
