@@ -77,6 +77,8 @@ class Fabric:
         Bandwidth towards the nodes over bandwidth towards the spines at a leaf, at least 1.
     routing
         How flows are laid on paths.
+    planes
+        Links of one NIC, each to a network of its own; they are not joined.
     """
 
     kind: FabricKind
@@ -84,6 +86,7 @@ class Fabric:
     switch: str | None = None
     oversubscription: float = 1.0
     routing: Routing = Routing()
+    planes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +116,7 @@ class Cluster:
     nics_per_node
         NICs of one operating system; 0 for a machine that has none.
     nic_bytes_per_s
-        What one NIC carries over the link of the fabric, one direction [bytes/s].
+        What one NIC carries over its links to the fabric, one direction [bytes/s].
     fabric
         The network between nodes.
     power_w

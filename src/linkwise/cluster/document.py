@@ -105,6 +105,9 @@ class FabricDocument(Document):
         default=1.0, description="Down-link over up-link bandwidth at the leaf."
     )
     routing: RoutingField = Field(default="adaptive", description="How flows are laid on paths.")
+    planes: Annotated[int, Field(strict=True, ge=1, le=16)] = Field(
+        default=1, description="Links of one NIC, each to a network of its own."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -128,6 +131,8 @@ class FabricDocument(Document):
             if self.routing != "adaptive":
                 yield "routing", f"has no effect: {self.kind} has one path; leave it out"
         if self.kind is FabricKind.NONE:
+            if self.planes != 1:
+                yield "planes", "has no effect: there is no fabric (kind: none); leave it out"
             for key in ("link", "switch"):
                 if getattr(self, key) is not None:
                     yield key, "has no effect: there is no fabric (kind: none); leave it out"

@@ -157,6 +157,7 @@ def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
         yield "fabric", "has no link and the node no default; name one of the catalogue as fabric.link"
         return
     yield from _link_misfits(parts, node)
+    yield from _plane_misfits(document, parts, node)
     if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
         yield from _port_misfits(document, parts, node)
 
@@ -209,6 +210,15 @@ def _link_misfits(parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
     if spoken and link.protocol != "tcp" and link.protocol not in spoken:
         words = ", ".join(spoken)
         yield "fabric.link", f"{link.name} speaks {link.protocol}; the NIC {node.nic} speaks {words}"
+
+
+def _plane_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
+    planes = document.fabric.planes if document.fabric is not None else 1
+    link = catalog.link(parts.link or "")
+    if planes > 1 and planes * link.bytes_per_s > node.nic_bytes_per_s * 1.001:
+        carried, filled = rate_text(planes * link.bytes_per_s), rate_text(node.nic_bytes_per_s)
+        what = f"{planes} links of {link.name} carry {carried}, more than a NIC of the node ({filled})"
+        yield "fabric.planes", f"{what}; choose a slower link or fewer planes"
 
 
 def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:

@@ -150,13 +150,14 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
     link = catalog.link(parts.link) if parts.link is not None else None
     rate = node.nic_bytes_per_s
     if link is not None and link.name != node.link:
-        rate = min(rate, link.bytes_per_s)
+        rate = min(rate, stated.planes * link.bytes_per_s)
     fabric = Fabric(
         kind=parts.kind,
         link=link,
         switch=parts.switch,
         oversubscription=stated.oversubscription,
         routing=routing_of(stated),
+        planes=stated.planes,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
     return fabric, rate, (*((words,) if parts.assumed else ()), *_not_modelled(fabric))
@@ -165,7 +166,10 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
 def _not_modelled(fabric: Fabric) -> Iterator[str]:
     """Yield what was stated of a fabric and moves no estimate."""
     if fabric.routing.kind is RoutingKind.ECMP:
-        yield "routing ecmp: flows that collide on a link are not priced; they are taken to spread evenly"
+        yield (
+            "routing ecmp: flows that collide on a link are not priced in the time of a step; "
+            "they are taken to spread evenly"
+        )
     if fabric.oversubscription > 1 and fabric.kind is FabricKind.RAIL_OPTIMIZED:
         words = f"oversubscription {fabric.oversubscription:g} of a rail-optimized fabric"
         yield f"{words}: traffic is taken to stay on its rail, where it does not bind"

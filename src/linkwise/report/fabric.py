@@ -1,0 +1,270 @@
+"""The published result `linkwise.fabric/1`: parts of a fabric, what it carries, what failures cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
+    from linkwise.network.collisions import Collisions
+    from linkwise.network.optics import Optics
+    from linkwise.network.wiring import Wiring
+
+__all__ = [
+    "CablesResult",
+    "CollisionsResult",
+    "FabricResult",
+    "FailureResult",
+    "OpticsResult",
+    "SwitchesResult",
+    "fabric_csv_rows",
+    "fabric_result",
+]
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class SwitchesResult(_Result):
+    """Switches by tier, all networks."""
+
+    leaf: int
+    spine: int
+    core: int
+
+
+class CablesResult(_Result):
+    """Cables by tier, all networks."""
+
+    node_leaf: int
+    leaf_spine: int
+    spine_core: int
+
+
+class OpticsResult(_Result):
+    """Transceivers, every cable optical."""
+
+    ends: int = Field(description="Ends of cables.")
+    modules: int = Field(description="Pieces; a twin-port one serves two ends.")
+    power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
+
+
+class CollisionsResult(_Result):
+    """Slowdown by hash collisions when every NIC sends to another leaf; 1 without collisions."""
+
+    routing: str
+    queue_pairs: int | None = Field(default=None, description="Only with ecmp.")
+    seeds: int = Field(description="How often hashes were drawn; 0 where routing makes none collide.")
+    mean: float | None = Field(description="Over seeds, all links between switches.")
+    p95: float | None = Field(description="The same, 95th percentile.")
+    up_mean: float | None = Field(description="Over seeds, links from leaves to spines alone.")
+    exact_mean: float | None = Field(description="Exact law of the links from leaves to spines.")
+    exact_p95: float | None
+
+
+class FailureResult(_Result):
+    """The worst failure of one part of a class."""
+
+    part: str
+    count: int = Field(description="Parts of the class in the fabric.")
+    traffic: str = Field(description="Whose bandwidth falls.")
+    gpus: int = Field(description="For how many GPUs.")
+    remaining_fraction: float = Field(description="What they have left for that traffic.")
+    cut_off_gpus: int = Field(description="GPUs that no longer reach others over the fabric.")
+
+
+class FabricResult(_Result):
+    """What a fabric is built of, what it carries and what its failures cost."""
+
+    published: Literal["linkwise.fabric/1"] = Field(default="linkwise.fabric/1", alias="schema")
+    name: str
+    kind: str
+    link: str
+    switch: str
+    nodes: int
+    gpus: int = Field(description="Of all nodes on the fabric.")
+    tiers: int
+    networks: int = Field(description="Networks that are not joined: planes, and rails of rail-only.")
+    ports: int = Field(description="Links that one switch takes.")
+    switches: SwitchesResult
+    cables: CablesResult
+    optics: OpticsResult
+    power_w: float | None = Field(description="Switches and optics; absent where one is not known.")
+    switch_power_w: float | None = Field(description="Switches alone.")
+    oversubscription: float = Field(description="Links down over links up at the fullest leaf, as wired.")
+    bisection_bytes_per_s: float = Field(description="Between two halves of the nodes, one direction.")
+    bisection_fraction: float | None = Field(
+        description="Of what the NICs of one half carry; absent for one node."
+    )
+    collisions: CollisionsResult
+    failures: list[FailureResult]
+    arithmetic: list[str] = Field(description="How the counts came about.")
+    assumptions: list[str]
+
+
+def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
+    """Return a fabric as it is published.
+
+    Parameters
+    ----------
+    cluster
+        What there is, with a fabric whose link and switch are known.
+    wiring
+        How its switches are joined.
+
+    Raises
+    ------
+    InputError
+        If the cluster has no fabric or its switch is not known.
+    """
+    from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
+    from linkwise.network.failures import worst_failures
+    from linkwise.network.optics import optics_of, switch_power_w
+    from linkwise.network.wiring import parts_of
+
+    switch, link = parts_of(cluster)
+    optics = optics_of(wiring, switch=switch, link=link.name)
+    each_w, power_words = switch_power_w(switch)
+    switches_w = None if each_w is None else wiring.switches * each_w
+    bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
+    full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
+    collisions, collision_words = _collisions(cluster, wiring)
+    gpus_per_node = _installed_gpus_per_node(cluster)
+    return FabricResult(
+        name=cluster.name,
+        kind=str(wiring.kind),
+        link=link.name,
+        switch=switch,
+        nodes=wiring.nodes,
+        gpus=wiring.nodes * gpus_per_node,
+        tiers=wiring.tiers,
+        networks=wiring.networks,
+        ports=wiring.ports,
+        switches=_switches(wiring),
+        cables=CablesResult(
+            node_leaf=wiring.node_cables, leaf_spine=wiring.spine_cables, spine_core=wiring.core_cables
+        ),
+        optics=_optics(optics),
+        power_w=None if switches_w is None or optics.power_w is None else switches_w + optics.power_w,
+        switch_power_w=switches_w,
+        oversubscription=wiring.oversubscription,
+        bisection_bytes_per_s=bisection,
+        bisection_fraction=bisection / full if full else None,
+        collisions=collisions,
+        failures=[
+            FailureResult(
+                part=each.part,
+                count=each.count,
+                traffic=each.traffic,
+                gpus=each.gpus,
+                remaining_fraction=each.remaining_fraction,
+                cut_off_gpus=each.cut_off_gpus,
+            )
+            for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
+        ],
+        arithmetic=list(wiring.arithmetic),
+        assumptions=[
+            *cluster.assumptions,
+            *_wiring_words(wiring),
+            f"power: {power_words}",
+            optics.words,
+            *collision_words,
+            "failures: one part at a time, and traffic spreads evenly over the links that are left",
+        ],
+    )
+
+
+def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
+    """Yield the bill of materials as rows of a table, the heading first.
+
+    Parameters
+    ----------
+    result
+        The fabric as it is published.
+    """
+    yield ("part", "tier", "item", "count")
+    for tier, count in result.switches:
+        yield ("switch", tier, result.switch, count)
+    for tier, count in result.cables:
+        yield ("cable", tier, result.link, count)
+    yield ("transceiver", "", result.link, result.optics.modules)
+
+
+def _installed_gpus_per_node(cluster: Cluster) -> int:
+    """Return the GPUs of one node that is wired, in use or not."""
+    if cluster.system is None:
+        return cluster.gpus_per_node
+    from linkwise import catalog
+
+    return catalog.system(cluster.system).gpus_per_node
+
+
+def _switches(wiring: Wiring) -> SwitchesResult:
+    return SwitchesResult(
+        leaf=wiring.networks * wiring.leaves,
+        spine=wiring.networks * wiring.spines,
+        core=wiring.networks * wiring.cores,
+    )
+
+
+def _optics(optics: Optics) -> OpticsResult:
+    return OpticsResult(ends=optics.ends, modules=optics.modules, power_w=optics.power_w)
+
+
+def _collisions(cluster: Cluster, wiring: Wiring) -> tuple[CollisionsResult, tuple[str, ...]]:
+    """Return the slowdown by collisions, and what was taken for granted about it."""
+    routing = cluster.fabric.routing
+    if routing.queue_pairs is None:
+        none = CollisionsResult(
+            routing=str(routing.kind), seeds=0, mean=1.0, p95=1.0, up_mean=1.0, exact_mean=1.0, exact_p95=1.0
+        )
+        return none, (f"collisions: routing {routing.kind} is taken to spread flows evenly",)
+    from linkwise.network.collisions import collisions_of
+
+    found = collisions_of(wiring, queue_pairs=routing.queue_pairs)
+    return _drawn(str(routing.kind), found), _collision_words(wiring, found)
+
+
+def _drawn(routing: str, found: Collisions) -> CollisionsResult:
+    return CollisionsResult(
+        routing=routing,
+        queue_pairs=found.queue_pairs,
+        seeds=found.seeds,
+        mean=found.mean,
+        p95=found.p95,
+        up_mean=found.up_mean,
+        exact_mean=found.exact_mean,
+        exact_p95=found.exact_p95,
+    )
+
+
+_PAUSES = {2: 1.08, 3: 1.30}
+"""Packet simulations (csg-htsim, RoCE with PFC) over the flow model, by tiers: 128 and 512 hosts; 1,024."""
+
+
+def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
+    if not wiring.spines:
+        return ("collisions: none, there is one path between two nodes",)
+    pattern = (
+        "collisions: every NIC sends at once to a NIC on another leaf, each queue pair hashed by itself at "
+        "every tier; the step waits for the fullest link. Traffic that keeps to its leaf does not collide"
+    )
+    words = [pattern]
+    if not found.seeds:
+        words.append(f"collisions: {found.flows:,} flows are too many to draw; the exact law alone is given")
+    words.append(
+        f"collisions: pauses (PFC) that spread are not counted; packet simulations of {wiring.tiers} tiers "
+        f"were {_PAUSES[wiring.tiers]:.2f} times slower than this model"
+    )
+    return tuple(words)
+
+
+def _wiring_words(wiring: Wiring) -> Iterator[str]:
+    if wiring.spines:
+        yield "wiring: each switch has as many links to every switch of the next tier that it reaches"
+    if wiring.networks > 1 and wiring.node_links < wiring.nics:
+        yield "rail-only: rails are joined by NVLink inside nodes alone"
