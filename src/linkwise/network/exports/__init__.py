@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from linkwise.network.exports.containerlab import containerlab_yaml
 from linkwise.network.exports.kubernetes import kueue_yaml, topograph_json
+from linkwise.network.exports.nccl import nccl_xml
 from linkwise.network.exports.simulators import astra_sim_yaml
 from linkwise.network.exports.slurm import slurm_block_conf, slurm_tree_conf, slurm_yaml
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["EXPORTS"]
 
 EXPORTS: Mapping[str, Callable[[Cluster], str]] = {
+    "nccl-xml": nccl_xml,
     "slurm-tree": slurm_tree_conf,
     "slurm-block": slurm_block_conf,
     "slurm-yaml": slurm_yaml,
