@@ -192,7 +192,8 @@ def _fullest(laws: list[Law]) -> Law:
 def _leaf_of_links(wiring: Wiring) -> Ints:
     """Return the leaf of each link of nodes, node by node (nodes x node_links,)."""
     node, link = np.divmod(np.arange(wiring.nodes * wiring.node_links), wiring.node_links)
-    return node // wiring.group_nodes * wiring.group_leaves + link // wiring.leaf_node_links
+    leaf: Ints = node // wiring.group_nodes * wiring.group_leaves + link // wiring.leaf_node_links
+    return leaf
 
 
 def _leaf_sizes(wiring: Wiring) -> Ints:

@@ -263,7 +263,7 @@ def wire(
     node_links, networks = (1, planes * nics) if alone else (nics, planes)
     links = nodes * node_links
     each = "" if networks == 1 else f" in each of {networks} separate networks"
-    lines = [f"links of nodes: {nodes:,} nodes x {node_links} = {links:,}{each}"]
+    lines = [f"links of nodes: {nodes:,} x {node_links} = {links:,}{each}"]
     if links <= ports:
         lines.append(f"leaves: {links:,} links fit the {ports} ports of one switch; no spine is needed")
         tree = _Tree(group_nodes=nodes, group_leaves=1, leaves=1, pod_leaves=1)
@@ -381,18 +381,21 @@ def _node_groups(
 
 
 def _three_tiers(shape: dict[str, int], *, least: int, most: int, ports: int) -> _Tree:
-    half = ports // 2
-    unit = shape["group_leaves"] if shape["group_leaves"] <= half else 1
-    units = shape["leaves"] // unit
-    found = [
-        _pods(shape, pods, unit=unit, least=least, most=most, ports=ports)
-        for pods in range(-(-units // (half // unit)), min(units, ports) + 1)
-    ]
+    half, leaves, group = ports // 2, shape["leaves"], shape["group_leaves"]
+    found: list[_Tree] = []
+    for unit in (group, 1):  # groups stay whole in a pod where that can be
+        if unit > half or found:
+            continue
+        units = leaves // unit
+        fewest = -(-units // (half // unit))
+        found = [
+            _pods(shape, pods, unit=unit, least=least, most=most, ports=ports)
+            for pods in range(fewest, min(units, ports) + 1)
+        ]
     if not found:
         raise InputError(
-            f"{shape['leaves']:,} leaves are more than three tiers of {ports} ports join "
-            f"({ports} pods of {half // unit * unit} leaves); choose a switch with more ports, "
-            "a higher oversubscription or rail-only"
+            f"{leaves:,} leaves are more than three tiers of {ports} ports join ({ports} pods of {half} "
+            "leaves); choose a switch with more ports, a higher oversubscription or rail-only"
         )
     return min(found, key=lambda tree: (tree.switches, tree.pods))
 

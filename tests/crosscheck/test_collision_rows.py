@@ -1,0 +1,55 @@
+"""Hash collisions against the law of urns, and against a packet simulator."""
+
+import numpy as np
+import pytest
+
+from linkwise.cluster import FabricKind
+from linkwise.network.collisions import collisions_of, exact_law, leaf_law, most_loaded
+from linkwise.network.wiring import wire
+
+# Occupancy of 32 urns by 32 q balls (von Mises, 1939), mean of the fullest over q, worked independently: by
+# the power of the generating function in rational numbers; and the fullest of 256 such sets.
+LAW = [
+    (1, 3.533, 6.343),
+    (2, 2.707, 4.496),
+    (4, 2.163, 3.319),
+    (8, 1.798, 2.557),
+    (16, 1.552, 2.056),
+    (32, 1.383, 1.723),
+]
+
+
+@pytest.mark.parametrize(("queue_pairs", "one_leaf", "leaves_256"), LAW)
+def test_law_of_a_leaf_and_of_256(queue_pairs, one_leaf, leaves_256):
+    flows = 32 * queue_pairs
+    assert exact_law(flows=flows, links=32).mean / queue_pairs == pytest.approx(one_leaf, abs=6e-4)
+    worst = exact_law(flows=flows, links=32, repeats=256).mean / queue_pairs
+    assert worst == pytest.approx(leaves_256, abs=6e-4)
+
+
+@pytest.mark.parametrize("queue_pairs", [1, 4, 16])
+def test_drawn_hashes_are_within_three_standard_errors_of_the_law(queue_pairs):
+    # 1,024 nodes of 8 NICs: 256 leaves of 32 links up
+    wiring = wire(kind=FabricKind.RAIL_OPTIMIZED, nodes=1024, nics=8, ports=64)
+    law = leaf_law(wiring, queue_pairs=queue_pairs)
+    found = collisions_of(wiring, queue_pairs=queue_pairs, seeds=40)
+    error = law.deviation / queue_pairs / np.sqrt(found.seeds)
+    assert found.exact_mean == pytest.approx(law.mean / queue_pairs)
+    assert abs(found.up_mean - found.exact_mean) <= 3 * error
+
+
+# csg-htsim, RoCE with PFC, random permutation of hosts that send 2 MiB each over one path; 41.94 us on an
+# idle link, and about 8 us of latency. Mean time of its runs (16, 5 and 6 seeds) [us], and how much pauses
+# that spread add to it by tiers.
+PACKETS = [(128, 16, 199.0, 1.08), (512, 32, 238.0, 1.08), (1024, 16, 316.0, 1.30)]
+
+
+@pytest.mark.parametrize(("hosts", "ports", "measured_us", "pauses"), PACKETS)
+def test_fullest_link_gives_the_time_of_the_packet_simulator(hosts, ports, measured_us, pauses):
+    wiring = wire(kind=FabricKind.FAT_TREE, nodes=hosts, nics=1, ports=ports)
+    leaf = np.arange(hosts) // wiring.group_nodes
+    fullest = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        fullest.append(most_loaded(wiring, leaf, leaf[rng.permutation(hosts)], rng).every)
+    assert pauses * (np.mean(fullest) * 41.94 + 8.0) == pytest.approx(measured_us, rel=0.12)
