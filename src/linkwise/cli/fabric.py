@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -16,25 +17,42 @@ __all__ = ["fabric"]
 
 @click.command()
 @click.argument("cluster")
+@click.option("--cables", type=click.Path(path_type=Path), help="Write every cable there, as CSV.")
+@click.option(
+    "--drawing", type=click.Path(path_type=Path), help="Write a drawing of the tiers there, as SVG."
+)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
-def fabric(cluster: str, form: str) -> None:
+def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -> None:
     """Print switches, cables, optics, power, bisection, hash collisions and worst failures of a fabric.
 
     CLUSTER is a cluster/1 document or SYSTEM:NODES, such as dgx-h100:32. - is standard input. All its nodes
-    are wired, in use or not. CSV is the bill of materials.
+    are wired, in use or not. CSV is the bill of materials. Files that exist are replaced.
 
     \b
     linkwise fabric examples/h100-256.yaml
-    linkwise fabric dgx-b200:2048 --format json
+    linkwise fabric dgx-b200:2048 --cables cables.csv --drawing fabric.svg
     """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.cli.output_file import check_targets, write_whole
     from linkwise.cluster import load_cluster
     from linkwise.network.wiring import wiring_of
     from linkwise.report.fabric import fabric_result
 
+    check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)
     there = load_cluster(cluster)
-    _print(fabric_result(there, wiring_of(there)), form)
+    wiring = wiring_of(there)
+    result = fabric_result(there, wiring)
+    if cables is not None:
+        from linkwise.report.cable_list import cable_list_csv
+
+        write_whole(cables, cable_list_csv(wiring), option="--cables")
+    if drawing is not None:
+        from linkwise.report.topology_drawing import topology_svg
+
+        title = f"{result.name}: {result.kind}, {result.link}, {result.switch}"
+        write_whole(drawing, topology_svg(wiring, title=title), option="--drawing")
+    _print(result, form)
 
 
 def _print(result: FabricResult, form: str) -> None:

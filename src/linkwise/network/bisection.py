@@ -53,7 +53,7 @@ def full_bisection_bytes_per_s(wiring: Wiring, *, link_bytes_per_s: float) -> fl
 
 
 def _halves(wiring: Wiring, size: int) -> Iterator[list[tuple[int, int]]]:
-    """Yield the halves of so many nodes that split at most one group: nodes of each group, and those inside."""
+    """Yield halves that split at most one group: of each group its nodes and how many are inside."""
     full, group = wiring.nodes // wiring.group_nodes, wiring.group_nodes
     last = wiring.nodes % group
     for taken in {0, min(size, last), min(size % group, last)}:
