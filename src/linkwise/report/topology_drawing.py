@@ -17,7 +17,7 @@ __all__ = ["topology_svg"]
 _WIDTH, _LEFT, _RIGHT = 1240, 130, 250
 _ROW, _TOP, _BOX = 130, 80, 34
 _COLOURS = {"core": "#7c3aed", "spine": "#2563eb", "leaf": "#0d9488", "node": "#475569"}
-_MOST_PODS, _MOST_SPINES = 3, 4
+_MOST_PODS, _SPINE_PITCH = 3, 82.0
 _LETTER = 6.6
 """Width of a letter of a name [px]."""
 
@@ -38,9 +38,9 @@ class _Box:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slot:
-    """A place in the row of leaves: pod, group and leaf, or ``None`` where some are left out."""
+    """A place in the row of leaves: pod, group and leaf of it, or ``None`` where some are left out."""
 
-    pod: int | None
+    pod: int
     group: int | None
     leaf: int | None
 
@@ -64,7 +64,7 @@ def topology_svg(wiring: Wiring, *, title: str) -> str:
     rows = {tier: _TOP + _ROW * (len(tiers) - 1 - place) for place, tier in enumerate(tiers)}
     leaves, dots = _leaf_row(wiring, rows)
     nodes = list(_node_row(wiring, leaves, rows["node"]))
-    spines, more = _spine_row(wiring, leaves, rows["spine"]) if wiring.spines else ({}, [])
+    spines, more = _spine_row(wiring, rows["spine"]) if wiring.spines else ({}, [])
     cores, rest = _core_row(wiring, spines, rows["core"]) if wiring.cores else ({}, [])
     lines = [
         *((box, leaves[slot]) for box, slots in nodes for slot in slots),
@@ -112,27 +112,41 @@ def _shown(count: int, most: int) -> list[int | None]:
     return [*range(most - 2), None, count - 1]
 
 
-def _slots(wiring: Wiring) -> list[_Slot]:
-    """Return what stands in the row of leaves."""
-    pod_groups = max(1, wiring.pod_leaves // wiring.group_leaves)
+def _spans(wiring: Wiring) -> list[tuple[int | None, float, float]]:
+    """Return the pods drawn, a narrow gap where others are left out, and from where to where each is."""
     pods = _shown(wiring.pods, _MOST_PODS)
-    most_leaves = 4 if wiring.pods == 1 else 3
-    groups_drawn = max(2, _SLOTS // (len(pods) * (min(wiring.group_leaves, most_leaves) + 1)))
+    shares = [0.2 if pod is None else 1.0 for pod in pods]
+    width = (_WIDTH - _LEFT - _RIGHT) / sum(shares)
+    starts = [_LEFT + width * sum(shares[:place]) for place in range(len(pods))]
+    return [
+        (pod, start, start + width * share) for pod, start, share in zip(pods, starts, shares, strict=True)
+    ]
+
+
+def _slots(wiring: Wiring, pod: int, room: int) -> list[_Slot]:
+    """Return what stands in the row of leaves of one pod, in about so many places."""
+    if wiring.pod_leaves % wiring.group_leaves:
+        return _slots_of_split_groups(wiring, pod)
+    pod_groups = wiring.pod_leaves // wiring.group_leaves
+    first = pod * pod_groups
+    count = min(pod_groups, -(-wiring.leaves // wiring.group_leaves) - first)
+    leaves = _shown(wiring.group_leaves, 4 if wiring.pods == 1 else 3)
     row: list[_Slot] = []
-    for pod in pods:
-        if pod is None:
-            row.append(_Slot(pod=None, group=None, leaf=None))
-            continue
-        first = pod * pod_groups
-        count = min(pod_groups, -(-wiring.leaves // wiring.group_leaves) - first)
-        for group in _shown(count, max(3, groups_drawn)):
-            if group is None:
-                row.append(_Slot(pod=pod, group=None, leaf=None))
-                continue
-            row.extend(
-                _Slot(pod=pod, group=first + group, leaf=leaf)
-                for leaf in _shown(wiring.group_leaves, most_leaves)
-            )
+    for group in _shown(count, max(3, room // (len(leaves) + 1))):
+        if group is None:
+            row.append(_Slot(pod=pod, group=None, leaf=None))
+        else:
+            row.extend(_Slot(pod=pod, group=first + group, leaf=leaf) for leaf in leaves)
+    return row
+
+
+def _slots_of_split_groups(wiring: Wiring, pod: int) -> list[_Slot]:
+    """Return the row of leaves of a pod that has part of the leaves of a group."""
+    first = pod * wiring.pod_leaves
+    row = []
+    for place in _shown(min(wiring.pod_leaves, wiring.leaves - first), 3):
+        group, leaf = (None, None) if place is None else divmod(first + place, wiring.group_leaves)
+        row.append(_Slot(pod=pod, group=group, leaf=leaf))
     return row
 
 
@@ -140,22 +154,24 @@ def _leaf_row(
     wiring: Wiring, rows: Mapping[str, float]
 ) -> tuple[dict[_Slot, _Box], list[tuple[float, float]]]:
     """Return the leaves drawn, by slot, and where dots stand for others and for what goes with them."""
-    slots = _slots(wiring)
-    pitch = (_WIDTH - _LEFT - _RIGHT) / len(slots)
-    boxes, dots = {}, []
-    for place, slot in enumerate(slots):
-        x = _LEFT + pitch * (place + 0.5)
-        if slot.leaf is not None and slot.group is not None:
-            number = str(slot.group * wiring.group_leaves + slot.leaf + 1)
+    boxes: dict[_Slot, _Box] = {}
+    dots: list[tuple[float, float]] = []
+    spans = _spans(wiring)
+    for pod, left, right in spans:
+        if pod is None:
+            dots.extend(((left + right) / 2, rows[tier]) for tier in ("node", "leaf", "spine"))
+            continue
+        slots = _slots(wiring, pod, _SLOTS // len(spans))
+        pitch = (right - left) / len(slots)
+        for place, slot in enumerate(slots):
+            x = left + pitch * (place + 0.5)
+            if slot.group is None or slot.leaf is None:
+                dots.extend((x, rows[tier]) for tier in ("leaf", *(["node"] if slot.group is None else [])))
+                continue
+            number = f"{slot.group * wiring.group_leaves + slot.leaf + 1}"
             width = min(90.0, pitch - 6)
             name = _fitting((f"leaf {number}", number), width)
             boxes[slot] = _Box(tier="leaf", name=name, x=x, y=rows["leaf"], width=width)
-            continue
-        dots.append((x, rows["leaf"]))
-        if slot.group is None:
-            dots.append((x, rows["node"]))
-        if slot.pod is None:
-            dots.append((x, rows["spine"]))
     return boxes, dots
 
 
@@ -166,8 +182,8 @@ def _fitting(names: Sequence[str], width: float) -> str:
 
 def _node_row(wiring: Wiring, leaves: dict[_Slot, _Box], y: float) -> Iterator[tuple[_Box, list[_Slot]]]:
     """Yield the nodes of each group drawn as one box, with the leaves they are on."""
-    for group in dict.fromkeys(slot.group for slot in leaves):
-        slots = [slot for slot in leaves if slot.group == group]
+    for pod, group in dict.fromkeys((slot.pod, slot.group) for slot in leaves):
+        slots = [slot for slot in leaves if (slot.pod, slot.group) == (pod, group)]
         first = (group or 0) * wiring.group_nodes
         last = min(first + wiring.group_nodes, wiring.nodes) - 1
         numbers = f"{first:,}-{last:,}" if last > first else f"{first:,}"
@@ -177,46 +193,46 @@ def _node_row(wiring: Wiring, leaves: dict[_Slot, _Box], y: float) -> Iterator[t
         yield _Box(tier="node", name=name, x=(left.x + right.x) / 2, y=y, width=width), slots
 
 
-def _spine_row(
-    wiring: Wiring, leaves: dict[_Slot, _Box], y: float
-) -> tuple[dict[tuple[int, int], _Box], list[tuple[float, float]]]:
+def _spine_row(wiring: Wiring, y: float) -> tuple[dict[tuple[int, int], _Box], list[tuple[float, float]]]:
     """Return the spines drawn, by pod and place in it, and where dots stand for others."""
-    most = 8 if wiring.pods == 1 else _MOST_SPINES
     boxes, dots = {}, []
-    for pod in dict.fromkeys(slot.pod for slot in leaves):
-        own = [box.x for slot, box in leaves.items() if slot.pod == pod]
-        for x, place in _spread(min(own), max(own), _shown(wiring.pod_spines, most)):
+    for pod, left, right in _spans(wiring):
+        if pod is None:
+            continue
+        most = min(8, int((right - left) / _SPINE_PITCH))
+        for x, place in _spread(left, right, _shown(wiring.pod_spines, most)):
             if place is None:
                 dots.append((x, y))
             else:
-                number = (pod or 0) * wiring.pod_spines + place + 1
-                boxes[pod or 0, place] = _Box(tier="spine", name=f"spine {number}", x=x, y=y, width=74)
+                name = f"spine {pod * wiring.pod_spines + place + 1}"
+                boxes[pod, place] = _Box(tier="spine", name=name, x=x, y=y, width=_SPINE_PITCH - 8)
     return boxes, dots
 
 
 def _core_row(
-    wiring: Wiring, spines: dict[tuple[int, int], _Box], y: float
+    wiring: Wiring, spines: Mapping[tuple[int, int], _Box], y: float
 ) -> tuple[dict[int, _Box], list[tuple[float, float]]]:
-    """Return the groups of cores drawn, by the place of their spines, and where dots stand for others."""
-    own = [box.x for box in spines.values()]
+    """Return the cores of the spines drawn, by the place of these in a pod, and where dots stand."""
+    places: list[int | None] = list(dict.fromkeys(place for _, place in spines))
+    if len(places) < wiring.pod_spines:
+        places.insert(-1, None)
     boxes, dots = {}, []
-    for x, place in _spread(min(own), max(own), _shown(wiring.pod_spines, _MOST_SPINES)):
+    for x, place in _spread(_LEFT, _WIDTH - _RIGHT, places):
         if place is None:
             dots.append((x, y))
-        else:
-            first = place * wiring.group_cores + 1
-            last = first + wiring.group_cores - 1
-            name = f"cores {first}-{last}" if last > first else f"core {first}"
-            boxes[place] = _Box(tier="core", name=name, x=x, y=y, width=_LETTER * len(name) + 16)
+            continue
+        first = place * wiring.group_cores + 1
+        last = first + wiring.group_cores - 1
+        name = f"cores {first}-{last}" if last > first else f"core {first}"
+        boxes[place] = _Box(tier="core", name=name, x=x, y=y, width=_LETTER * len(name) + 16)
     return boxes, dots
 
 
 def _spread(left: float, right: float, shown: Sequence[int | None]) -> Iterator[tuple[float, int | None]]:
-    """Yield places from left to right, as far from one another as there is room."""
-    pitch = max((right - left) / len(shown), 82.0)
-    middle = (left + right) / 2
+    """Yield places from left to right at even distances."""
+    pitch = (right - left) / len(shown)
     for place, each in enumerate(shown):
-        yield middle + pitch * (place - (len(shown) - 1) / 2), each
+        yield left + pitch * (place + 0.5), each
 
 
 def _margins(wiring: Wiring, rows: Mapping[str, float]) -> Iterator[str]:
