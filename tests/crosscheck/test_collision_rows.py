@@ -1,5 +1,8 @@
 """Hash collisions against the law of urns, and against a packet simulator."""
 
+import math
+from collections import defaultdict
+
 import numpy as np
 import pytest
 
@@ -7,8 +10,8 @@ from linkwise.cluster import FabricKind
 from linkwise.network.collisions import collisions_of, exact_law, leaf_law, most_loaded
 from linkwise.network.wiring import wire
 
-# Occupancy of 32 urns by 32 q balls (von Mises, 1939), mean of the fullest over q, worked independently: by
-# the power of the generating function in rational numbers; and the fullest of 256 such sets.
+# Mean of the fullest of 32 urns that 32 q balls choose, over q; and of the fullest of 256 such sets. The law is
+# von Mises' (1939); `at_most` below computes it in another way.
 LAW = [
     (1, 3.533, 6.343),
     (2, 2.707, 4.496),
@@ -27,6 +30,27 @@ def test_law_of_a_leaf_and_of_256(queue_pairs, one_leaf, leaves_256):
     assert worst == pytest.approx(leaves_256, abs=6e-4)
 
 
+def at_most(most, flows, links):
+    """Return the chance that no link has more than `most` flows, link after link by the binomial law."""
+    chance = {flows: 1.0}
+    for left in range(links, 0, -1):
+        following = defaultdict(float)
+        for rest, before in chance.items():
+            for taken in range(min(rest, most) + 1):
+                share = 1 / left
+                drawn = math.comb(rest, taken) * share**taken * (1 - share) ** (rest - taken)
+                following[rest - taken] += before * drawn
+        chance = following
+    return chance.get(0, 0.0)
+
+
+@pytest.mark.parametrize(("flows", "links"), [(32, 32), (128, 32), (20, 21), (40, 3)])
+def test_law_is_that_of_links_filled_one_after_the_other(flows, links):
+    law = exact_law(flows=flows, links=links)
+    expected = [at_most(law.first + more, flows, links) for more in range(len(law.cumulative) - 1)]
+    np.testing.assert_allclose(law.cumulative[:-1], expected, rtol=1e-9, atol=1e-11)
+
+
 @pytest.mark.parametrize("queue_pairs", [1, 4, 16])
 def test_drawn_hashes_are_within_three_standard_errors_of_the_law(queue_pairs):
     # 1,024 nodes of 8 NICs: 256 leaves of 32 links up
@@ -36,6 +60,20 @@ def test_drawn_hashes_are_within_three_standard_errors_of_the_law(queue_pairs):
     error = law.deviation / queue_pairs / np.sqrt(found.seeds)
     assert found.exact_mean == pytest.approx(law.mean / queue_pairs)
     assert abs(found.up_mean - found.exact_mean) <= 3 * error
+
+
+# A flow-level run on explicit links: 8,192 GPUs, three tiers of 64 ports, hashes at every tier, mean of the
+# fullest link over 40 seeds: of the links from leaves to spines, and of all.
+FLOWS = [(1, 6.300, 6.950), (4, 3.350, 3.431), (16, 2.061, 2.108)]
+
+
+@pytest.mark.parametrize(("queue_pairs", "up", "every"), FLOWS)
+def test_fullest_links_are_those_of_a_run_on_explicit_links(queue_pairs, up, every):
+    found = collisions_of(
+        wire(kind=FabricKind.RAIL_OPTIMIZED, nodes=1024, nics=8, ports=64), queue_pairs=queue_pairs
+    )
+    assert found.up_mean == pytest.approx(up, rel=0.12)
+    assert found.mean == pytest.approx(every, rel=0.12)
 
 
 # csg-htsim, RoCE with PFC, random permutation of hosts that send 2 MiB each over one path; 41.94 us on an

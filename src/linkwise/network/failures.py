@@ -103,7 +103,7 @@ def _node_side(wiring: Wiring, gpus_per_node: int) -> Iterator[Failure]:
         remaining_fraction=1.0 - 1.0 / links,
         cut_off_gpus=gpus_per_node if links == 1 else 0,
     )
-    group_gpus = min(wiring.group_nodes, wiring.nodes) * gpus_per_node
+    group_gpus = wiring.group_nodes * gpus_per_node
     alone = wiring.leaf_node_links == links
     yield Failure(
         part="leaf",

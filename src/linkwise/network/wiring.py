@@ -15,7 +15,7 @@ NVIDIA DGX SuperPOD reference architectures (B200, B300, B300 XDR): the counts t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from linkwise import catalog
@@ -112,7 +112,7 @@ class Wiring:
     @property
     def down_links(self) -> int:
         """Return the links towards nodes of the fullest leaf."""
-        return min(self.group_nodes, self.nodes) * self.leaf_node_links
+        return self.group_nodes * self.leaf_node_links
 
     @property
     def oversubscription(self) -> float:
@@ -282,15 +282,7 @@ def wire(
         node_links=node_links,
         networks=networks,
         ports=ports,
-        group_nodes=tree.group_nodes,
-        group_leaves=tree.group_leaves,
-        leaves=tree.leaves,
-        up_links=tree.up_links,
-        pods=tree.pods,
-        pod_leaves=tree.pod_leaves,
-        pod_spines=tree.pod_spines,
-        core_links=tree.core_links,
-        group_cores=tree.group_cores,
+        **asdict(tree),
         arithmetic=(*lines, *_totals(tree, networks)),
     )
 
@@ -340,7 +332,7 @@ def _tree(
     if kind is FabricKind.LEAF_SPINE:
         raise InputError(
             f"leaf-spine: {leaves:,} leaves need {leaves:,} ports of a spine, and a switch has {ports}; "
-            "choose fat-tree, which adds a third tier, or more ports"
+            "choose fat-tree, which adds a third tier, or a switch with more"
         )
     tree = _three_tiers(shape, least=least, most=ports - used, ports=ports)
     lines.append(_leaf_line(ports, used, down, tree.up_links, least, oversubscription))

@@ -122,7 +122,6 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
-    from linkwise.network.failures import worst_failures
     from linkwise.network.optics import optics_of, switch_power_w
     from linkwise.network.wiring import parts_of
 
@@ -155,17 +154,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         bisection_bytes_per_s=bisection,
         bisection_fraction=bisection / full if full else None,
         collisions=collisions,
-        failures=[
-            FailureResult(
-                part=each.part,
-                count=each.count,
-                traffic=each.traffic,
-                gpus=each.gpus,
-                remaining_fraction=each.remaining_fraction,
-                cut_off_gpus=each.cut_off_gpus,
-            )
-            for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
-        ],
+        failures=_failures(wiring, gpus_per_node),
         arithmetic=list(wiring.arithmetic),
         assumptions=[
             *cluster.assumptions,
@@ -201,6 +190,22 @@ def _installed_gpus_per_node(cluster: Cluster) -> int:
     from linkwise import catalog
 
     return catalog.system(cluster.system).gpus_per_node
+
+
+def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
+    from linkwise.network.failures import worst_failures
+
+    return [
+        FailureResult(
+            part=each.part,
+            count=each.count,
+            traffic=each.traffic,
+            gpus=each.gpus,
+            remaining_fraction=each.remaining_fraction,
+            cut_off_gpus=each.cut_off_gpus,
+        )
+        for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
+    ]
 
 
 def _switches(wiring: Wiring) -> SwitchesResult:
