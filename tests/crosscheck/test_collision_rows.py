@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from linkwise.cluster import FabricKind
+from linkwise.network.clos import wire
 from linkwise.network.collisions import collisions_of, exact_law, leaf_law, most_loaded
-from linkwise.network.wiring import wire
 
 # Mean of the fullest of 32 urns that 32 q balls choose, over q; and of the fullest of 256 such sets. The law is
 # von Mises' (1939); `at_most` below computes it in another way.

@@ -9,7 +9,7 @@ those of 10,368.
 import pytest
 
 from linkwise.cluster.reading import parse_cluster
-from linkwise.network.wiring import wiring_of
+from linkwise.network.clos import wiring_of
 
 B200 = "node: dgx-b200"
 B300_XDR = "node: dgx-b300"

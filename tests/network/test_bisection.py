@@ -4,7 +4,7 @@ import pytest
 
 from linkwise.cluster import FabricKind
 from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
-from linkwise.network.wiring import wire
+from linkwise.network.clos import wire
 
 NDR = 50e9
 

@@ -2,7 +2,7 @@
 
 from linkwise.cluster import FabricKind
 from linkwise.network.cabling import Tier, cable_runs
-from linkwise.network.wiring import wire
+from linkwise.network.clos import wire
 
 
 def runs(**more):

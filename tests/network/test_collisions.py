@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from linkwise.cluster import FabricKind
+from linkwise.network.clos import wire
 from linkwise.network.collisions import collisions_of, exact_law, leaf_law, leaving_permutation, most_loaded
-from linkwise.network.wiring import wire
 
 
 def fabric(nodes, **more):

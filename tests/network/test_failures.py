@@ -3,8 +3,8 @@
 import pytest
 
 from linkwise.cluster import FabricKind
+from linkwise.network.clos import wire
 from linkwise.network.failures import worst_failures
-from linkwise.network.wiring import wire
 
 
 def failures(kind, nodes, **more):

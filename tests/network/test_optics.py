@@ -3,8 +3,8 @@
 import pytest
 
 from linkwise.cluster import FabricKind
+from linkwise.network.clos import wire
 from linkwise.network.optics import optics_of, switch_power_w
-from linkwise.network.wiring import wire
 
 WIRING = wire(kind=FabricKind.FAT_TREE, nodes=64, nics=8, ports=64)
 

@@ -15,8 +15,9 @@ from linkwise.cluster import FabricKind
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
 from linkwise.network.cabling import Tier, cable_runs
+from linkwise.network.clos import wire
 from linkwise.network.failures import worst_failures
-from linkwise.network.wiring import wire
+from linkwise.network.reach import reach_nodes
 from linkwise.report.topology_drawing import topology_svg
 
 LAWS = settings(max_examples=60, deadline=None)
@@ -157,3 +158,27 @@ def test_boxes_of_a_drawing_stand_beside_one_another_inside_the_picture(wiring):
         assert boxes[0][0] > 110
         assert sum(boxes[-1]) < 1010
         assert all(left + width <= following for (left, width), (following, _) in itertools.pairwise(boxes))
+
+
+def tiers(kind, nodes, **more):
+    """Return the tiers that so many nodes need; 4 where three do not do."""
+    try:
+        return wire(kind=kind, nodes=nodes, **more).tiers
+    except InputError:
+        return 4
+
+
+@LAWS
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from([1, 2, 4, 8]),
+    st.integers(18, 64),
+    st.sampled_from([1.0, 2.0, 3.0]),
+)
+def test_one_node_more_than_tiers_reach_needs_another(kind, nics, ports, oversubscription):
+    reach = reach_nodes(kind=kind, nics=nics, ports=ports, oversubscription=oversubscription)
+    assert list(reach) == sorted(reach)
+    for number, nodes in enumerate(reach, start=1):
+        more = {"nics": nics, "ports": ports, "oversubscription": oversubscription}
+        assert tiers(kind, nodes, **more) <= number
+        assert tiers(kind, nodes + 1, **more) > number

@@ -36,7 +36,7 @@ def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cli.output_file import check_targets, write_whole
     from linkwise.cluster import load_cluster
-    from linkwise.network.wiring import wiring_of
+    from linkwise.network.clos import wiring_of
     from linkwise.report.fabric import fabric_result
 
     check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)

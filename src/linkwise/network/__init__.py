@@ -1,5 +1,6 @@
-"""Time of collectives in closed form: latency count times latency, plus bytes over bandwidth.
+"""Time of collectives in closed form, and what fabrics are built of, carry and lose.
 
 Not here: what a training step sends (`estimate`), which algorithm a given NCCL release prefers (`nccl`).
-Read `collectives.py` first, then `placement.py` (how many ranks of a group share an NVLink domain).
+Read first: `collectives.py`, `placement.py` (how many ranks of a group share an NVLink domain). Of fabrics:
+`wiring.py` (the value), `clos.py` (counts), then `bisection`, `collisions`, `failures` and `cabling`.
 """

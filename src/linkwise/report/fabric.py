@@ -95,6 +95,9 @@ class FabricResult(_Result):
     optics: OpticsResult
     power_w: float | None = Field(description="Switches and optics; absent where one is not known.")
     switch_power_w: float | None = Field(description="Switches alone.")
+    reach_nodes: list[int] = Field(
+        description="Most nodes that one tier of these switches joins, two tiers, three."
+    )
     oversubscription: float = Field(description="Links down over links up at the fullest leaf, as wired.")
     bisection_bytes_per_s: float = Field(description="Between two halves of the nodes, one direction.")
     bisection_fraction: float | None = Field(
@@ -122,8 +125,9 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
+    from linkwise.network.clos import parts_of
     from linkwise.network.optics import optics_of, switch_power_w
-    from linkwise.network.wiring import parts_of
+    from linkwise.network.reach import reach_nodes
 
     switch, link = parts_of(cluster)
     optics = optics_of(wiring, switch=switch, link=link.name)
@@ -150,6 +154,14 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         optics=_optics(optics),
         power_w=None if switches_w is None or optics.power_w is None else switches_w + optics.power_w,
         switch_power_w=switches_w,
+        reach_nodes=list(
+            reach_nodes(
+                kind=wiring.kind,
+                nics=wiring.nics,
+                ports=wiring.ports,
+                oversubscription=cluster.fabric.oversubscription,
+            )
+        ),
         oversubscription=wiring.oversubscription,
         bisection_bytes_per_s=bisection,
         bisection_fraction=bisection / full if full else None,

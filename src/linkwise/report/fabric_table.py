@@ -80,6 +80,9 @@ def _capacity(result: FabricResult) -> Iterator[str]:
     yield f"Bisection: {rate} in one direction{of}"
     if result.switches.spine:
         yield f"Oversubscription at the fullest leaf, as wired: {result.oversubscription:.3g} to 1"
+    tiers = ("one switch", "two tiers", "three tiers")
+    reach = ", ".join(f"{name} {nodes:,}" for name, nodes in zip(tiers, result.reach_nodes, strict=False))
+    yield f"Most nodes that these switches join: {reach}"
     yield from _collision_lines(result.collisions)
 
 

@@ -5,7 +5,7 @@ import pytest
 from linkwise.cluster import FabricKind, cluster_from_shorthand
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import InputError
-from linkwise.network.wiring import ports_for, wire, wiring_of
+from linkwise.network.clos import ports_for, wire, wiring_of
 
 
 def switches(wiring):
@@ -105,6 +105,15 @@ def test_fabric_needs_a_switch_that_is_known(shorthand, says):
 def test_cluster_without_fabric_is_not_wired():
     cluster = parse_cluster("linkwise: cluster/1\nnodes: 1\nnode: dgx-h100\nfabric: {kind: none}\n")
     with pytest.raises(InputError, match="has no fabric"):
+        wiring_of(cluster)
+
+
+def test_oversubscription_of_one_switch_has_no_effect():
+    fabric = "fabric: {kind: fat-tree, oversubscription: 2}"
+    cluster = parse_cluster(f"linkwise: cluster/1\nnodes: 8\nnode: dgx-h100\n{fabric}\n")
+    with pytest.raises(
+        InputError, match="oversubscription has no effect: 64 links fit one switch of 64 ports"
+    ):
         wiring_of(cluster)
 
 
