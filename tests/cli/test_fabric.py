@@ -55,6 +55,24 @@ def test_collisions_have_draws_beside_the_exact_law(capsys, written):
     assert found["p95"] >= found["mean"] >= found["up_mean"]
 
 
+@pytest.mark.parametrize(
+    ("queue_pairs", "says"),
+    [
+        (1, "links from leaves to spines, exact law: mean"),
+        (1024, "1,024 queue pairs): too many flows to count"),
+    ],
+)
+def test_table_says_what_is_known_of_collisions(capsys, written, queue_pairs, says):
+    path = written(f"{{kind: fat-tree, routing: {{ecmp: {{queue_pairs: {queue_pairs}}}}}}}", nodes=512)
+    assert run(["fabric", str(path)]) == 0
+    assert says in capsys.readouterr().out
+
+
+def test_one_path_has_no_collisions(capsys, written):
+    assert run(["fabric", str(written("{kind: fat-tree, routing: ecmp}", nodes=8))]) == 0
+    assert "Hash collisions: none, there is one path" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("routing", ["adaptive", "spray", "pinned"])
 def test_other_routings_do_not_collide(capsys, written, routing):
     found = _result(capsys, written(f"{{kind: fat-tree, routing: {routing}}}"))["collisions"]

@@ -21,6 +21,7 @@ def test_law_is_that_of_all_placements_counted(flows, links):
     law = exact_law(flows=flows, links=links)
     total = links**flows
     assert law.mean == pytest.approx(sum(k * many for k, many in counted.items()) / total)
+    assert law.first == min(counted)
     at_most_first = sum(many for k, many in counted.items() if k <= law.first) / total
     assert law.cumulative[0] == pytest.approx(at_most_first)
 

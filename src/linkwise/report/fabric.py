@@ -272,7 +272,9 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     )
     words = [pattern]
     if not found.seeds:
-        words.append(f"collisions: {found.flows:,} flows are too many to draw; the exact law alone is given")
+        words.append(f"collisions: {found.flows:,} flows are too many to draw")
+    if found.exact_mean is None:
+        words.append("collisions: too many queue pairs for the exact law; so many spread almost evenly")
     words.append(
         f"collisions: pauses (PFC) that spread are not counted; packet simulations of {wiring.tiers} tiers "
         f"were {_PAUSES[wiring.tiers]:.2f} times slower than this model"

@@ -100,6 +100,9 @@ def _collision_lines(found: CollisionsResult) -> Iterator[str]:
     if found.seeds == 0 and exact is not None and found.exact_mean == 1.0:
         yield f"Hash collisions: none, there is one path (ecmp, {pairs})"
         return
+    if drawn is None and exact is None:
+        yield f"Hash collisions (ecmp, {pairs}): too many flows to count"
+        return
     yield f"Hash collisions (ecmp, {pairs}), times slower than evenly spread:"
     if drawn is not None:
         yield f"  all links between switches, {found.seeds} draws: {drawn}"
