@@ -43,6 +43,13 @@ LARGEST_WALL_GPUS = 1_048_576
     help="Share of the step that exposed communication may take before it is called the wall.",
 )
 @click.option(
+    "--scaling",
+    type=click.Choice(["weak", "strong"]),
+    default="weak",
+    show_default=True,
+    help="Whether the global batch grows with the cluster (weak) or stays (strong).",
+)
+@click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def compare(
@@ -55,6 +62,7 @@ def compare(
     oversubscription: str | None,
     wall_gpus: int,
     wall_share: float,
+    scaling: str,
     form: str,
     **options: object,
 ) -> int:
@@ -63,7 +71,7 @@ def compare(
     JOB and CLUSTER are as in plan; --fabrics, --domains and --oversubscription make variants of one cluster,
     every combination of them. Ratios and break-even prices refer to the first cluster that a layout fits.
     The network wall is the size from which exposed communication takes more than --wall-share of the step,
-    the cluster and the batch doubling again and again. Exit code 5: no layout fits any of the clusters.
+    the cluster doubling again and again. Exit code 5: no layout fits any of the clusters.
 
     \b
     linkwise compare examples/llama-70b.yaml examples/h100-256.yaml gb200-nvl72:64
@@ -74,19 +82,24 @@ def compare(
     axes = _axes(fabrics, domains, oversubscription)
     _refuse_axes(axes, [*clusters, *cluster_options])
     asked, there = read_job_and_clusters(job, clusters, cluster_options, options, axes=axes)
-    result = _compared(asked, there, wall_gpus=wall_gpus, wall_share=wall_share)
+    result = _compared(asked, there, wall_gpus=wall_gpus, wall_share=wall_share, scaling=scaling)
     _print(result, form)
     return ExitCode.INFEASIBLE if result.reference is None else ExitCode.DONE
 
 
-def _compared(job: Job, clusters: tuple[Cluster, ...], *, wall_gpus: int, wall_share: float) -> CompareResult:
+def _compared(
+    job: Job, clusters: tuple[Cluster, ...], *, wall_gpus: int, wall_share: float, scaling: str
+) -> CompareResult:
     from linkwise.report.comparison import compare_result
     from linkwise.search.comparison import compare as search
-    from linkwise.search.network_wall import network_wall
+    from linkwise.search.network_wall import Scaling, network_wall
 
-    found = search(job, clusters)
-    walls = [network_wall(job, each, most_gpus=wall_gpus, share_fraction=wall_share) for each in clusters]
-    return compare_result(found, walls, wall_share_fraction=wall_share)
+    found, how = search(job, clusters), Scaling(scaling)
+    walls = [
+        network_wall(job, each, most_gpus=wall_gpus, share_fraction=wall_share, scaling=how)
+        for each in clusters
+    ]
+    return compare_result(found, walls, wall_share_fraction=wall_share, scaling=how)
 
 
 _Value = TypeVar("_Value")

@@ -81,7 +81,7 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
     ]
     if faults:
         raise DocumentError(faults)
-    found = tuple(_variants(document, cluster, axes))
+    found = _variants(document, cluster, axes)
     idle = [name for name in axes.given if name != "domains"]
     if idle and all(one.domains == 1 or one.nodes_in_use == 1 for one in found):
         words = f"has no effect: nothing of {cluster.name} crosses a fabric, its GPUs are one domain or node"
@@ -89,10 +89,16 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
     return found
 
 
-def _variants(document: ClusterDocument, cluster: Cluster, axes: VariantAxes) -> Iterator[Cluster]:
+def _variants(document: ClusterDocument, cluster: Cluster, axes: VariantAxes) -> tuple[Cluster, ...]:
     values = (axes.fabrics or (None,), axes.domains or (None,), axes.oversubscription or (None,))
+    found: list[Cluster] = []
+    faults: list[Fault] = []
     for link, domain, oversubscription in product(*values):
-        changed = _with_fabric(document, link=link, oversubscription=oversubscription)
+        try:
+            changed = _with_fabric(document, link=link, oversubscription=oversubscription)
+        except DocumentError as error:
+            faults += error.faults
+            continue
         variant = cluster_of_document(changed, domain_gpus=domain)
         words = [cluster.name]
         if variant.fabric.link is not None and link is not None:
@@ -101,7 +107,10 @@ def _variants(document: ClusterDocument, cluster: Cluster, axes: VariantAxes) ->
             words.append(f"NVL{domain}")
         if oversubscription is not None:
             words.append(f"{oversubscription:g}:1")
-        yield replace(variant, name=", ".join(words))
+        found.append(replace(variant, name=", ".join(words)))
+    if faults:
+        raise DocumentError(dict.fromkeys(faults))
+    return tuple(found)
 
 
 def _with_fabric(

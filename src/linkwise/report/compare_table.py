@@ -96,7 +96,8 @@ def _step_columns(clusters: Sequence[ComparedResult], beside: str) -> Iterator[C
     yield _column("step time\n[s]", clusters, lambda each: each.step_time_s, three_digits, group="step")
     yield Column(heading="80 % interval\n[s]", cells=tuple(map(_interval, clusters)), group="step")
     times = f"times\nthat of {beside}"
-    yield _column(times, clusters, lambda each: each.step_time_ratio, _ratio, group="step")
+    if len(clusters) > 1:
+        yield _column(times, clusters, lambda each: each.step_time_ratio, _ratio, group="step")
     yield _column(
         "tokens/s\nper GPU", clusters, lambda each: each.tokens_per_s_per_gpu, three_digits, group="rate"
     )
@@ -105,11 +106,17 @@ def _step_columns(clusters: Sequence[ComparedResult], beside: str) -> Iterator[C
             times.replace("that", "those"), clusters, lambda each: each.speed_ratio, _ratio, group="rate"
         )
     yield _column("MFU\n[%]", clusters, lambda each: each.mfu_fraction, percent, group="rate")
-    words = tuple(
-        _NOTHING if str(place) == beside else each.verdict or "does not fit"
-        for place, each in enumerate(clusters, start=1)
-    )
-    yield Column(heading=f"GPU for GPU\nbeside {beside}", cells=words, justify="left", group="rate")
+    if len(clusters) > 1:
+        words = tuple(
+            _beside(each, is_reference=str(place) == beside) for place, each in enumerate(clusters, 1)
+        )
+        yield Column(heading=f"GPU for GPU\nbeside {beside}", cells=words, justify="left", group="rate")
+
+
+def _beside(each: ComparedResult, *, is_reference: bool) -> str:
+    if each.step_time_s is None:
+        return "cannot run" if each.closest is None else "does not fit"
+    return _NOTHING if is_reference or each.verdict is None else each.verdict
 
 
 def _interval(each: ComparedResult) -> str:
@@ -175,8 +182,9 @@ def _print_break_even(found: Sequence[BreakEvenResult], numbers: dict[str, str],
         return
     print_line(console, "Break-even price of a GPU-hour, at which a token costs the same on both")
     for each in found:
-        words = f"a GPU of {numbers[each.faster]} may cost {_ratio(each.price_ratio)} times one of"
-        words += f" {numbers[each.slower]}{_money_words(each)}{_caution(each)}"
+        faster, slower = numbers[each.faster], numbers[each.slower]
+        words = f"a GPU of {faster} may cost {_ratio(each.price_ratio)} times one of {slower}"
+        words += f"{_money_words(each)}{_caution(each)}"
         print_line(console, wrapped(words, width=console.width, indent="    ", first="  - "))
     print_line(console)
 
@@ -192,31 +200,55 @@ def _money_words(each: BreakEvenResult) -> str:
 
 
 def _caution(each: BreakEvenResult) -> str:
+    if each.verdict == "equal":
+        return "; they are equal"
     return "; too close to call which is faster" if each.verdict == "too close to call" else ""
 
 
 def _print_walls(result: CompareResult, console: Console) -> None:
     sizes = sorted({point.gpus for wall in result.wall for point in wall.points})
-    share = percent(result.wall_share_fraction)
-    title = "Exposed communication as clusters grow, batch and all [% of the step]; "
-    title += f"wall: the first size above {share} %"
-    key = Column(heading="GPUs", cells=(*(f"{size:,}" for size in sizes), "wall"))
-    columns = [
-        Column(heading=f"# {place}", cells=(*_shares(wall, sizes), _wall_words(wall)), group="wall")
+    batch = "with their batch" if result.scaling == "weak" else "at one batch"
+    key = Column(heading="GPUs", cells=tuple(f"{size:,}" for size in sizes))
+    speeds = [
+        _wall_column(place, [_relative(wall, size) for size in sizes])
         for place, wall in enumerate(result.wall, start=1)
     ]
-    _print_table(title, columns, key, console, best=None)
+    title = f"Tokens/s per GPU as clusters grow {batch} [% of the first size]"
+    _print_table(title, speeds, key, console, best=None)
+    shares = [
+        _wall_column(place, [*(_share(wall, size) for size in sizes), _wall_words(wall)])
+        for place, wall in enumerate(result.wall, start=1)
+    ]
+    share = f"{100 * result.wall_share_fraction:g} %"
+    title = f"Exposed communication as clusters grow {batch} [% of the step]; wall: first above {share}"
+    key = Column(heading=key.heading, cells=(*key.cells, "wall"))
+    _print_table(title, shares, key, console, best=None)
     for place, wall in enumerate(result.wall, start=1):
         if wall.stopped is not None:
             words = f"{place} grows to {wall.points[-1].gpus:,} GPUs at most: {wall.stopped}."
             print_line(console, wrapped(words, width=console.width) + "\n")
 
 
-def _shares(wall: WallResult, sizes: Sequence[int]) -> Iterator[str]:
-    found = {point.gpus: point.exposed_fraction for point in wall.points}
-    for size in sizes:
-        share = found.get(size)
-        yield ("no fit" if size in found else "") if share is None else percent(share)
+def _wall_column(place: int, cells: Sequence[str]) -> Column:
+    return Column(heading=f"# {place}", cells=tuple(cells), group="wall")
+
+
+def _relative(wall: WallResult, size: int) -> str:
+    """Return the throughput of a GPU at one size, over that at the first size where a layout fits."""
+    speeds = {each.gpus: each.tokens_per_s_per_gpu for each in wall.points}
+    if size not in speeds:
+        return ""
+    first = next((speed for speed in speeds.values() if speed is not None), None)
+    speed = speeds[size]
+    return _NOTHING if speed is None or first is None else percent(speed / first)
+
+
+def _share(wall: WallResult, size: int) -> str:
+    shares = {each.gpus: each.exposed_fraction for each in wall.points}
+    if size not in shares:
+        return ""
+    share = shares[size]
+    return _NOTHING if share is None else percent(share)
 
 
 def _wall_words(wall: WallResult) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from linkwise.estimate import Estimate
     from linkwise.job import Job
     from linkwise.search.comparison import Comparison, Contender
-    from linkwise.search.network_wall import Wall, WallPoint
+    from linkwise.search.network_wall import Scaling, Wall, WallPoint
 
 __all__ = [
     "BreakEvenResult",
@@ -102,7 +102,7 @@ class WallPointResult(PublishedResult):
 
 
 class WallResult(PublishedResult):
-    """How exposed communication grows with one cluster, the batch growing with it."""
+    """How exposed communication grows with one cluster."""
 
     name: str
     gpus: int | None = Field(description="The first size above the share; null where none is.")
@@ -119,12 +119,13 @@ class CompareResult(PublishedResult):
     clusters: list[ComparedResult] = Field(description="In the order they were given.")
     break_even: list[BreakEvenResult] = Field(description="Each of the others beside the reference.")
     wall_share_fraction: float
+    scaling: str = Field(description="weak: the global batch grows with the cluster; strong: it stays.")
     wall: list[WallResult] = Field(description="One for each cluster.")
     assumptions: list[str]
 
 
 def compare_result(
-    comparison: Comparison, walls: Sequence[Wall], *, wall_share_fraction: float
+    comparison: Comparison, walls: Sequence[Wall], *, wall_share_fraction: float, scaling: Scaling
 ) -> CompareResult:
     """Return a comparison as it is published.
 
@@ -136,6 +137,8 @@ def compare_result(
         How each of them grows, in the same order.
     wall_share_fraction
         The share of the step that is called the wall [1].
+    scaling
+        Whether the global batch grew with them.
 
     Notes
     -----
@@ -149,10 +152,11 @@ def compare_result(
         clusters=[_compared(each, reference=first, job=job) for each in contenders],
         break_even=list(_break_evens(named)),
         wall_share_fraction=wall_share_fraction,
+        scaling=str(scaling),
         wall=[
             _wall(wall, name=each.cluster.name, job=job) for wall, each in zip(walls, contenders, strict=True)
         ],
-        assumptions=[*_assumptions(contenders), *_OF_COMPARISONS],
+        assumptions=[*_assumptions(contenders), *_OF_COMPARISONS, _OF_GROWTH[str(scaling)]],
     )
 
 
@@ -171,10 +175,16 @@ _OF_COMPARISONS = (
         "common to clusters of one GPU, that of exposed communication is each cluster's own, and both are as "
         "wide as the interval of the step"
     ),
-    "clusters grow by doubling nodes and global batch (weak scaling); every size has its own best layout",
     "break-even is of GPUs that are in use all the time",
 )
 """What every comparison takes for granted."""
+
+_OF_GROWTH = {
+    "weak": "clusters grow by doubling nodes and global batch (weak scaling), each size with its best layout",
+    "strong": "clusters grow by doubling nodes at one global batch (strong scaling), each size with its best "
+    "layout",
+}
+"""What the way clusters grow takes for granted."""
 
 
 def _distinctly_named(comparison: Comparison) -> Comparison:

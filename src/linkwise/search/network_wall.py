@@ -1,12 +1,13 @@
 """The network wall: the size from which communication takes more than a given share of the step.
 
-Weak scaling: the cluster doubles again and again, and the global batch with it.
+The cluster doubles again and again, and the global batch with it (weak scaling) or not (strong scaling).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from linkwise.cluster.growth import grown_cluster, growth_limit
@@ -19,7 +20,16 @@ if TYPE_CHECKING:
     from linkwise.estimate import Estimate
     from linkwise.job import Job
 
-__all__ = ["Wall", "WallPoint", "grown_job", "network_wall"]
+__all__ = ["Scaling", "Wall", "WallPoint", "grown_job", "network_wall"]
+
+
+class Scaling(StrEnum):
+    """What happens to the global batch as a cluster grows."""
+
+    WEAK = "weak"
+    """It grows with the GPUs."""
+    STRONG = "strong"
+    """It stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +82,20 @@ class Wall:
         )
 
 
-def network_wall(job: Job, cluster: Cluster, *, most_gpus: int, share_fraction: float) -> Wall:
+def network_wall(
+    job: Job,
+    cluster: Cluster,
+    *,
+    most_gpus: int,
+    share_fraction: float,
+    scaling: Scaling = Scaling.WEAK,
+) -> Wall:
     """Return the share of communication at every doubling of a cluster, with the best layout of each size.
 
     Parameters
     ----------
     job
-        What is run; its global batch, and the data degree of a fixed layout, grow with the cluster.
+        What is run; the data degree of a fixed layout grows with the cluster.
     cluster
         The smallest size.
     most_gpus
@@ -93,13 +110,15 @@ def network_wall(job: Job, cluster: Cluster, *, most_gpus: int, share_fraction: 
     ]
     return Wall(
         share_fraction=share_fraction,
-        points=tuple(_point(grown_job(job, times), grown_cluster(cluster, times)) for times in wired),
+        points=tuple(
+            _point(grown_job(job, times, scaling), grown_cluster(cluster, times)) for times in wired
+        ),
         stopped=limit[1] if limit is not None and len(wired) < len(sizes) else None,
     )
 
 
-def grown_job(job: Job, times: int) -> Job:
-    """Return a job whose batch is so many times as large, its data degree left to the cluster.
+def grown_job(job: Job, times: int, scaling: Scaling) -> Job:
+    """Return the job of a cluster that is so many times as large, its data degree left to that cluster.
 
     Parameters
     ----------
@@ -107,9 +126,12 @@ def grown_job(job: Job, times: int) -> Job:
         The job.
     times
         At least 1.
+    scaling
+        Whether the global batch is so many times as large, too.
     """
+    batch = job.global_batch * times if scaling is Scaling.WEAK else job.global_batch
     layout = None if job.layout is None else replace(job.layout, data=None)
-    return replace(job, global_batch=job.global_batch * times, layout=layout)
+    return replace(job, global_batch=batch, layout=layout)
 
 
 def _doublings(cluster: Cluster, most_gpus: int) -> Iterator[int]:
