@@ -150,6 +150,25 @@ def test_compare_leaves_with_5_only_where_nothing_fits_any(compared):
     assert json.loads(out)["reference"] is None
 
 
+@pytest.mark.requires("matplotlib")
+def test_compare_draws_the_wall_beside_what_it_prints(compared, tmp_path):
+    path = tmp_path / "wall.svg"
+    plain = compared(*SMALL, "--cluster", "dgx-h100:2", *NEAR)
+    code, out, err = compared(*SMALL, "--cluster", "dgx-h100:2", *NEAR, "--plot", str(path))
+    assert (code, out, err) == (ExitCode.DONE, plain[1], f"wrote {path}\n")
+    assert path.stat().st_size > 1000
+
+
+@pytest.mark.requires("matplotlib")
+def test_compare_draws_nothing_where_nothing_fits(compared, tmp_path):
+    huge = ["--model", "gpt-3-175b", "--sequence-length", "2048", "--global-batch", "64", "--wall-gpus", "8"]
+    path = tmp_path / "wall.svg"
+    code, _, err = compared(*huge, "--cluster", "dgx-h100:1", "--plot", str(path))
+    assert code == ExitCode.INFEASIBLE
+    assert "no layout fits at any size" in err
+    assert not path.exists()
+
+
 def test_compare_reads_standard_input(compared, monkeypatch):
     class Stdin:
         buffer = io.BytesIO(Path(CLUSTER).read_bytes())
@@ -185,6 +204,7 @@ def test_compare_reads_standard_input(compared, monkeypatch):
         ([JOB, CLUSTER, "--oversubscription", "nan"], "--oversubscription"),
         ([JOB, CLUSTER, "--wall-share", "1"], "--wall-share"),
         ([JOB, CLUSTER, "--wall-gpus", "0"], "--wall-gpus"),
+        ([JOB, CLUSTER, "--plot", "wall.jpg"], "--plot: wall.jpg is no picture"),
         ([JOB, CLUSTER, "--format", "xml"], "--format"),
         (
             [*SMALL, "--precision", "fp8", "--cluster", "dgx-a100:1", "--cluster", "dgx-a100:2"],

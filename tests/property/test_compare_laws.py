@@ -49,7 +49,7 @@ def test_step_when_the_link_is_faster_is_never_longer(job, chain):
     assert times[-1] < times[0]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.sampled_from(JOBS), st.floats(1.0, 20.0), st.floats(1.01, 4.0))
 def test_step_when_more_oversubscribed_is_never_shorter(job, ratio, more):
     less, most = steps(job, variants(8, oversubscription=(ratio, ratio * more)))

@@ -80,9 +80,19 @@ def test_print_comparison_keeps_a_cluster_that_nothing_fits_with_what_it_lacks()
 
 
 def test_print_comparison_when_nothing_fits_has_no_tables():
-    text = printed(published(HUGE, "dgx-h100:1"))
-    assert "Best layout" not in text
+    result = published(HUGE, "dgx-h100:1", most_gpus=8)
+    text = printed(result)
+    assert not result.has_curves
+    assert "[%" not in text
     assert "the closest lacks" in text
+
+
+def test_print_comparison_when_only_a_larger_cluster_would_do_shows_its_curve():
+    result = published(HUGE, "dgx-h100:1", most_gpus=128)
+    text = printed(result)
+    assert result.has_curves
+    assert "Best layout" not in text
+    assert re.search(r"\n +8 +-\n", text)
 
 
 def test_print_comparison_of_one_cluster_has_nothing_to_put_beside_it():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
@@ -50,6 +51,13 @@ LARGEST_WALL_GPUS = 1_048_576
     help="Whether the global batch grows with the cluster (weak) or stays (strong).",
 )
 @click.option(
+    "--plot",
+    "picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE.svg|png|pdf",
+    help="Draw the curves behind the network wall, too; needs the extra plot.",
+)
+@click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def compare(
@@ -63,6 +71,7 @@ def compare(
     wall_gpus: int,
     wall_share: float,
     scaling: str,
+    picture: Path | None,
     form: str,
     **options: object,
 ) -> int:
@@ -79,11 +88,17 @@ def compare(
     linkwise compare --model llama-3.1-70b --cluster gb200-nvl72:64 --domains 8,72 \\
         --sequence-length 8192 --global-batch 1024
     """  # noqa: D301 (click reads \b as: do not wrap)
+    if picture is not None:
+        from linkwise.report.wall_plot import check_plot
+
+        check_plot(picture)
     axes = _axes(fabrics, domains, oversubscription)
     _refuse_axes(axes, [*clusters, *cluster_options])
     asked, there = read_job_and_clusters(job, clusters, cluster_options, options, axes=axes)
     result = _compared(asked, there, wall_gpus=wall_gpus, wall_share=wall_share, scaling=scaling)
     _print(result, form)
+    if picture is not None:
+        _draw(result, picture)
     return ExitCode.INFEASIBLE if result.reference is None else ExitCode.DONE
 
 
@@ -135,6 +150,16 @@ def _refuse_axes(axes: VariantAxes, places: list[str]) -> None:
     if axes.given and len(places) > 1:
         names = ", ".join(f"--{name}" for name in axes.given)
         raise InputError(f"{names}: variants are of one cluster, but {len(places)} are given; leave one")
+
+
+def _draw(result: CompareResult, path: Path) -> None:
+    from linkwise.report.wall_plot import plot_walls
+
+    if not result.has_curves:
+        click.echo(f"linkwise: --plot: no layout fits at any size; {path} is not drawn", err=True)
+        return
+    plot_walls(result, path)
+    click.echo(f"wrote {path}", err=True)
 
 
 def _print(result: CompareResult, form: str) -> None:

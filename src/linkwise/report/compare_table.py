@@ -35,6 +35,8 @@ def print_comparison(result: CompareResult, console: Console) -> None:
     if result.reference is not None:
         _print_tables(result, console)
     _print_lacking(result, console)
+    if result.has_curves:
+        _print_walls(result, console)
     print_line(console, "Taken for granted:")
     for assumption in result.assumptions:
         print_line(console, wrapped(assumption, width=console.width, indent="    ", first="  - "))
@@ -62,7 +64,6 @@ def _print_tables(result: CompareResult, console: Console) -> None:
         _print_table(title, columns, key, console, best=quickest)
     _print_layouts(result, console)
     _print_break_even(result.break_even, numbers, console)
-    _print_walls(result, console)
 
 
 def _print_table(

@@ -123,6 +123,11 @@ class CompareResult(PublishedResult):
     wall: list[WallResult] = Field(description="One for each cluster.")
     assumptions: list[str]
 
+    @property
+    def has_curves(self) -> bool:
+        """Return whether a layout fits at some size of some cluster, so that there is a curve to show."""
+        return any(point.exposed_fraction is not None for wall in self.wall for point in wall.points)
+
 
 def compare_result(
     comparison: Comparison, walls: Sequence[Wall], *, wall_share_fraction: float, scaling: Scaling
