@@ -195,7 +195,10 @@ def test_compare_reads_standard_input(compared, monkeypatch):
             [JOB, CLUSTER, "dgx-a100:2", "--domains", "8"],
             "--domains: variants are of one cluster, but 2 are given",
         ),
-        ([JOB, CLUSTER, "--domains", "8,72"], "--domains: 72 is more than there can be"),
+        (
+            [JOB, CLUSTER, "--domains", "8,72"],
+            "--domains: 72 is more than the GPUs of an NVLink domain of dgx-h100: 8",
+        ),
         ([JOB, CLUSTER, "--domains", "8,x"], "--domains: 'x' in '8,x' is not a number of GPUs"),
         ([JOB, CLUSTER, "--domains", ""], "--domains: '' in '' is not a number of GPUs"),
         ([JOB, CLUSTER, "--fabrics", "roce-400,"], "--fabrics: '' in 'roce-400,'"),

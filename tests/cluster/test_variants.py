@@ -58,7 +58,12 @@ def test_variants_of_the_domain_have_the_same_gpus_and_nics():
 @pytest.mark.parametrize(
     ("text", "axes", "key", "says"),
     [
-        ("dgx-h100:4", {"domains": (8, 72)}, "domains", "72 is more than there can be"),
+        (
+            "dgx-h100:4",
+            {"domains": (8, 72)},
+            "domains",
+            "72 is more than the GPUs of an NVLink domain of dgx-h100: 8",
+        ),
         ("gb200-nvl72:36", {"domains": (6,)}, "domains", "neither whole nodes"),
         ("gb200-nvl72:36", {"domains": (0,)}, "domains", "neither whole nodes"),
         ("dgx-h100:4", {"oversubscription": (1.0, 2.0)}, "oversubscription", "rail-optimized"),

@@ -154,8 +154,8 @@ def _domain_faults(document: ClusterDocument, cluster: Cluster, axes: VariantAxe
         yield Fault(key="domains", message=words)
     for size in axes.domains:
         if size > node.nvlink_domain_gpus:
-            widest = f"an NVLink domain of {node.system or node.gpu} has {node.nvlink_domain_gpus} GPUs"
-            yield Fault(key="domains", message=f"{size} is more than there can be: {widest}")
+            widest = f"the GPUs of an NVLink domain of {node.system or node.gpu}: {node.nvlink_domain_gpus}"
+            yield Fault(key="domains", message=f"{size} is more than {widest}")
         elif size < 1 or (size % node.gpus_per_node and node.gpus_per_node % size):
             words = f"{size} GPUs are neither whole nodes of {node.gpus_per_node} nor an even part of one"
             yield Fault(key="domains", message=words)

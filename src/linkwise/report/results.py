@@ -69,6 +69,7 @@ class ClusterResult(PublishedResult):
     nvlink_domain_gpus: int
     fabric: str
     link: str | None = None
+    oversubscription: float = Field(default=1.0, description="Down-link over up-link bandwidth at the leaf.")
     node_bytes_per_s: float = Field(description="All NICs of a node, one direction.")
 
 
@@ -389,5 +390,6 @@ def cluster_result(cluster: Cluster) -> ClusterResult:
         nvlink_domain_gpus=cluster.nvlink_domain_gpus,
         fabric=str(cluster.fabric.kind),
         link=None if cluster.fabric.link is None else cluster.fabric.link.name,
+        oversubscription=cluster.fabric.oversubscription,
         node_bytes_per_s=cluster.node_bytes_per_s,
     )
