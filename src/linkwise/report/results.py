@@ -120,6 +120,10 @@ class PlanResult(PublishedResult):
     fitting: int = Field(description="Those of them that fit.")
     infeasible: dict[str, int] = Field(description="Reason to number of layouts.")
     closest: LayoutResult | None = Field(default=None, description="Only where nothing fits.")
+    rank_orders: dict[str, float] = Field(
+        default_factory=dict,
+        description="Seconds of a step of the first layout by rank order; empty where it has one only.",
+    )
     assumptions: list[str]
 
 
@@ -192,7 +196,9 @@ def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
         What was planned.
     """
     from linkwise.estimate.money import bill_assumptions
+    from linkwise.search.rank_orders import rank_order_times_s
 
+    orders = rank_order_times_s(job, cluster, plan.layouts[0].layout) if plan.layouts else {}
     shown = [*plan.layouts, *([] if plan.closest is None else [plan.closest])]
     priced = layout_results(shown, job=job, cluster=cluster)
     return PlanResult(
@@ -203,6 +209,7 @@ def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
         fitting=plan.fitting,
         infeasible=dict(sorted(plan.infeasible.items(), key=lambda item: -item[1])),
         closest=None if plan.closest is None else priced[-1],
+        rank_orders={order.word: seconds for order, seconds in orders.items()},
         assumptions=[*plan.assumptions, *bill_assumptions(cluster)],
     )
 
