@@ -70,6 +70,15 @@ def test_compare_result_of_one_cluster_twice_tells_them_apart_and_calls_them_equ
     assert "they are equal" in printed(result)
 
 
+def test_compare_result_numbers_names_past_those_that_are_taken():
+    one = load_cluster("dgx-h100:1")
+    clusters = [replace(one, name=name) for name in ("a (2)", "a", "a")]
+    walls = [network_wall(JOB, each, most_gpus=8, share_fraction=0.2) for each in clusters]
+    result = compare_result(compare(JOB, clusters), walls, wall_share_fraction=0.2, scaling=Scaling.WEAK)
+    assert [each.name for each in result.clusters] == ["a (2)", "a", "a (3)"]
+    assert [each.name for each in result.wall] == ["a (2)", "a", "a (3)"]
+
+
 def test_print_comparison_keeps_a_cluster_that_nothing_fits_with_what_it_lacks():
     result = published(HUGE, "dgx-h100:1", "dgx-h100:16")
     text = printed(result)

@@ -193,15 +193,14 @@ _OF_GROWTH = {
 
 
 def _distinctly_named(comparison: Comparison) -> Comparison:
-    seen: dict[str, int] = {}
-    contenders = []
+    named: dict[str, Contender] = {}
     for each in comparison.contenders:
-        name = each.cluster.name
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            name = f"{name} ({seen[name]})"
-        contenders.append(replace(each, cluster=replace(each.cluster, name=name)))
-    return replace(comparison, contenders=tuple(contenders))
+        name, number = each.cluster.name, 1
+        while name in named:
+            number += 1
+            name = f"{each.cluster.name} ({number})"
+        named[name] = replace(each, cluster=replace(each.cluster, name=name))
+    return replace(comparison, contenders=tuple(named.values()))
 
 
 def _compared(each: Contender, *, reference: Contender | None, job: Job) -> ComparedResult:
