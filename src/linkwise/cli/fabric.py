@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from linkwise.cli.files import check_target, write_whole
+from linkwise.errors import DocumentError, Fault, InputError
 
 if TYPE_CHECKING:
     from linkwise.report.fabric import FabricResult
@@ -34,25 +38,44 @@ def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -
     linkwise fabric examples/h100-256.yaml
     linkwise fabric dgx-b200:2048 --cables cables.csv --drawing fabric.svg
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.cli.output_file import check_targets, write_whole
     from linkwise.cluster import load_cluster
     from linkwise.network.clos import wiring_of
     from linkwise.report.fabric import fabric_result
 
-    check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)
+    _check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)
     there = load_cluster(cluster)
     wiring = wiring_of(there)
     result = fabric_result(there, wiring)
     if cables is not None:
         from linkwise.report.cable_list import cable_list_csv
 
-        write_whole(cables, cable_list_csv(wiring), option="--cables")
+        write_whole("--cables", cables, cable_list_csv(wiring))
     if drawing is not None:
         from linkwise.report.topology_drawing import topology_svg
 
         title = f"{result.name}: {result.kind}, {result.link}, {result.switch}"
-        write_whole(drawing, topology_svg(wiring, title=title), option="--drawing")
+        write_whole("--drawing", drawing, topology_svg(wiring, title=title))
     _print(result, form)
+
+
+def _check_targets(targets: Mapping[str, Path | None], *, source: str) -> None:
+    """Refuse files that cannot be written, all at once and before anything is computed."""
+    given = {option: path for option, path in targets.items() if path is not None}
+    faults = [fault for option, path in given.items() for fault in _target_faults(option, path, source)]
+    if len({path.resolve() for path in given.values()}) < len(given):
+        faults.append(f"{' and '.join(given)} name the same file; give each a name of its own")
+    if faults:
+        raise DocumentError(Fault(message=f"linkwise: {fault}") for fault in faults)
+
+
+def _target_faults(option: str, path: Path, source: str) -> Iterator[str]:
+    try:
+        check_target(option, path)
+    except InputError as error:
+        yield str(error)
+        return
+    if path.exists() and Path(source).exists() and path.samefile(source):
+        yield f"{option} {path} is the file that is read; give another name"
 
 
 def _print(result: FabricResult, form: str) -> None:

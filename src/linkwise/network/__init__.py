@@ -1,6 +1,8 @@
-"""Time of collectives in closed form, and what fabrics are built of, carry and lose.
+"""Time of collectives in closed form, of flows that share explicit links, and what fabrics are built of.
 
 Not here: what a training step sends (`estimate`), which algorithm a given NCCL release prefers (`nccl`).
-Read first: `collectives.py`, `placement.py` (how many ranks of a group share an NVLink domain). Of fabrics:
-`wiring.py` (the value), `clos.py` (counts), then `bisection`, `collisions`, `failures` and `cabling`.
+Read `collectives.py` first (latency count times latency, plus bytes over bandwidth), then `placement.py` (how
+many ranks of a group share an NVLink domain). `flows.py` shares links among flows, `fat_tree.py` routes them.
+Of fabrics: `wiring.py` (the value), `clos.py` (how many switches), then `bisection.py`, `collisions.py`,
+`failures.py`, `cabling.py`.
 """
