@@ -9,6 +9,7 @@ import pytest
 from linkwise.cluster import FabricKind
 from linkwise.network.clos import wire
 from linkwise.network.collisions import collisions_of, exact_law, leaf_law, most_loaded
+from linkwise.network.fat_tree import FatTree
 
 # Mean of the fullest of 32 urns that 32 q balls choose, over q; and of the fullest of 256 such sets. The law is
 # von Mises' (1939); `at_most` below computes it in another way.
@@ -91,3 +92,28 @@ def test_fullest_link_gives_the_time_of_the_packet_simulator(hosts, ports, measu
         rng = np.random.default_rng(seed)
         fullest.append(most_loaded(wiring, leaf, leaf[rng.permutation(hosts)], rng).every)
     assert pauses * (np.mean(fullest) * 41.94 + 8.0) == pytest.approx(measured_us, rel=0.12)
+
+
+def fullest_explicit(tree, target, seed):
+    """Return the most flows on a link between switches of explicit routes."""
+    source = np.arange(tree.gpus)
+    routes = tree.routes(source, target, np.zeros(tree.gpus, dtype=np.int64), seed=seed)
+    flows = np.bincount(routes.links, minlength=int(tree.family_sizes.sum()))
+    return flows[tree.gpus : -tree.gpus].max()
+
+
+def test_fullest_link_is_that_of_explicit_routes():
+    # 1,024 hosts, 16 ports: the same fabric as explicit links with hashes of its own
+    tree = FatTree(
+        gpus=1024, gpus_per_node=1, down=8, up=8, leaves_per_pod=8, rail_optimized=False, link_bytes_per_s=1.0
+    )
+    wiring = wire(kind=FabricKind.FAT_TREE, nodes=1024, nics=1, ports=16)
+    leaf = np.arange(1024) // 8
+    ours, explicit = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        target = rng.permutation(1024)
+        ours.append(most_loaded(wiring, leaf, leaf[target], rng).every)
+        explicit.append(fullest_explicit(tree, target, seed))
+    error = np.sqrt((np.var(ours) + np.var(explicit)) / 60)
+    assert abs(np.mean(ours) - np.mean(explicit)) <= 3 * error
