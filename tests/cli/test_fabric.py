@@ -208,3 +208,19 @@ def test_three_tiers_of_16384_gpus_take_less_than_three_seconds(tmp_path, writte
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime <= 3.0
     assert json.loads(done.stdout)["switches"]["core"] == 256
+
+
+def test_electricity_has_a_price_where_one_is_given(capsys, written):
+    path = written("{kind: rail-optimized}")
+    path.write_text(path.read_text() + "prices: prices.yaml\n")
+    (path.parent / "prices.yaml").write_text(
+        "linkwise: prices/1\ndate: 2020-01-01\nelectricity: 0.10 USD/kWh\npue: 1.3\n"
+    )
+    assert run(["fabric", str(path), "--format", "json"]) == 0
+    printed = capsys.readouterr()
+    result = json.loads(printed.out)
+    kilowatts, hours = result["power_w"] / 1e3, 365.25 * 24
+    assert result["electricity_usd_per_year"] == pytest.approx(kilowatts * hours * 1.3 * 0.10)
+    assert "days old" in printed.err
+    assert run(["fabric", str(path)]) == 0
+    assert "40,600 USD a year" in capsys.readouterr().out

@@ -38,12 +38,14 @@ def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -
     linkwise fabric examples/h100-256.yaml
     linkwise fabric dgx-b200:2048 --cables cables.csv --drawing fabric.svg
     """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.cli.job_and_cluster import warn_of_old_prices
     from linkwise.cluster import load_cluster
     from linkwise.network.clos import wiring_of
     from linkwise.report.fabric import fabric_result
 
     _check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)
     there = load_cluster(cluster)
+    warn_of_old_prices([there])
     wiring = wiring_of(there)
     result = fabric_result(there, wiring)
     if cables is not None:

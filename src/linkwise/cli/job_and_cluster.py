@@ -165,7 +165,7 @@ def read_job_and_clusters(
     readers += [partial(_read_clusters, where, key, axes) for where in places] or [no_cluster]
     asked, *found = _all_read(readers)
     there = tuple(each for variants in found for each in variants)
-    _warn_of_old_prices(there)
+    warn_of_old_prices(there)
     return asked, there
 
 
@@ -186,8 +186,14 @@ def _read_clusters(where: str, key: str, axes: VariantAxes | None) -> tuple[Clus
         raise DocumentError(replace(fault, key=_spelled(fault.key)) for fault in error.faults) from None
 
 
-def _warn_of_old_prices(clusters: Sequence[Cluster]) -> None:
-    """Say on standard error how old the prices are, by the calendar that the command line was given."""
+def warn_of_old_prices(clusters: Sequence[Cluster]) -> None:
+    """Say on standard error how old the prices are, by the calendar that the command line was given.
+
+    Parameters
+    ----------
+    clusters
+        Clusters with prices or without.
+    """
     from linkwise.cluster.prices import age_warning
 
     today = click.get_current_context().obj

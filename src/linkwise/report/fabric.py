@@ -95,6 +95,9 @@ class FabricResult(_Result):
     optics: OpticsResult
     power_w: float | None = Field(description="Switches and optics; absent where one is not known.")
     switch_power_w: float | None = Field(description="Switches alone.")
+    electricity_usd_per_year: float | None = Field(
+        default=None, description="Of power_w, where its price is given."
+    )
     reach_nodes: list[int] = Field(
         description="Most nodes that one tier of these switches joins, two tiers, three."
     )
@@ -133,6 +136,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     optics = optics_of(wiring, switch=switch, link=link.name)
     each_w, power_words = switch_power_w(switch)
     switches_w = None if each_w is None else wiring.switches * each_w
+    power_w = None if switches_w is None or optics.power_w is None else switches_w + optics.power_w
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
@@ -152,8 +156,9 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
             node_leaf=wiring.node_cables, leaf_spine=wiring.spine_cables, spine_core=wiring.core_cables
         ),
         optics=_optics(optics),
-        power_w=None if switches_w is None or optics.power_w is None else switches_w + optics.power_w,
+        power_w=power_w,
         switch_power_w=switches_w,
+        electricity_usd_per_year=_electricity(cluster, power_w),
         reach_nodes=list(
             reach_nodes(
                 kind=wiring.kind,
@@ -173,6 +178,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
             *_wiring_words(wiring),
             f"power: {power_words}",
             optics.words,
+            *_price_words(cluster),
             *collision_words,
             "failures: one part at a time, and traffic spreads evenly over the links that are left",
         ],
@@ -202,6 +208,20 @@ def _installed_gpus_per_node(cluster: Cluster) -> int:
     from linkwise import catalog
 
     return catalog.system(cluster.system).gpus_per_node
+
+
+def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
+    from linkwise.network.optics import electricity_usd_per_year
+
+    if cluster.prices is None or power_w is None:
+        return None
+    return electricity_usd_per_year(power_w, cluster.prices)
+
+
+def _price_words(cluster: Cluster) -> Iterator[str]:
+    if cluster.prices is not None:
+        loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
+        yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
 
 
 def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:

@@ -61,6 +61,8 @@ def _print_parts(result: FabricResult, console: Console) -> None:
     if result.power_w is not None:
         each = format_quantity(result.power_w / result.gpus, "w")
         rows.append(("total", "", _power(result.power_w, f"{each} per GPU")))
+    if result.electricity_usd_per_year is not None:
+        rows.append(("electricity", "", f"{three_digits(result.electricity_usd_per_year)} USD a year"))
     names, counts, powers = (tuple(cells) for cells in zip(*rows, strict=True))
     key = Column(heading="part", cells=names, justify="left")
     columns = [Column(heading="count", cells=counts), Column(heading="power", cells=powers, justify="left")]
