@@ -234,3 +234,27 @@ def test_what_is_stated_of_a_fabric_and_moves_no_estimate_is_said(fabric, says):
     told = [each for each in cluster.assumptions if "taken from the default" not in each]
     assert len(told) == len(says)
     assert all(any(word in each for each in told) for word in says)
+
+
+def test_planes_give_a_nic_several_links():
+    fabric = "{kind: fat-tree, link: roce-400, switch: tomahawk-5, planes: 2}"
+    cluster = parse_cluster(f"linkwise: cluster/1\nnodes: 8\nnode: dgx-b300\nfabric: {fabric}\n")
+    assert (cluster.fabric.planes, cluster.nic_bytes_per_s, cluster.fabric.link.bytes_per_s) == (
+        2,
+        1e11,
+        5e10,
+    )
+
+
+@pytest.mark.parametrize(
+    ("fabric", "says"),
+    [
+        ("{planes: 2}", "more than a NIC of the node (800 Gbit/s); choose a slower link or fewer planes"),
+        ("{kind: none, planes: 2}", "fabric.planes: has no effect: there is no fabric"),
+        ("{planes: 0}", "fabric.planes"),
+    ],
+)
+def test_planes_that_cannot_be_are_refused(fabric, says):
+    with pytest.raises(DocumentError) as told:
+        parse_cluster(f"linkwise: cluster/1\nnodes: 1\nnode: dgx-b300\nfabric: {fabric}\n")
+    assert says in str(told.value)

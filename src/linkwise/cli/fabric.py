@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from linkwise.cli.files import check_target, write_whole
+from linkwise.errors import DocumentError, Fault, InputError
 
 if TYPE_CHECKING:
     from linkwise.report.fabric import FabricResult
@@ -16,25 +21,63 @@ __all__ = ["fabric"]
 
 @click.command()
 @click.argument("cluster")
+@click.option("--cables", type=click.Path(path_type=Path), help="Write every cable there, as CSV.")
+@click.option(
+    "--drawing", type=click.Path(path_type=Path), help="Write a drawing of the tiers there, as SVG."
+)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
-def fabric(cluster: str, form: str) -> None:
+def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -> None:
     """Print switches, cables, optics, power, bisection, hash collisions and worst failures of a fabric.
 
     CLUSTER is a cluster/1 document or SYSTEM:NODES, such as dgx-h100:32. - is standard input. All its nodes
-    are wired, in use or not. CSV is the bill of materials.
+    are wired, in use or not. CSV is the bill of materials. Files that exist are replaced.
 
     \b
     linkwise fabric examples/h100-256.yaml
-    linkwise fabric dgx-b200:2048 --format json
+    linkwise fabric dgx-b200:2048 --cables cables.csv --drawing fabric.svg
     """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.cli.job_and_cluster import warn_of_old_prices
     from linkwise.cluster import load_cluster
-    from linkwise.network.wiring import wiring_of
+    from linkwise.network.clos import wiring_of
     from linkwise.report.fabric import fabric_result
 
+    _check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)
     there = load_cluster(cluster)
-    _print(fabric_result(there, wiring_of(there)), form)
+    warn_of_old_prices([there])
+    wiring = wiring_of(there)
+    result = fabric_result(there, wiring)
+    if cables is not None:
+        from linkwise.report.cable_list import cable_list_csv
+
+        write_whole("--cables", cables, cable_list_csv(wiring))
+    if drawing is not None:
+        from linkwise.report.topology_drawing import topology_svg
+
+        title = f"{result.name}: {result.kind}, {result.link}, {result.switch}"
+        write_whole("--drawing", drawing, topology_svg(wiring, title=title))
+    _print(result, form)
+
+
+def _check_targets(targets: Mapping[str, Path | None], *, source: str) -> None:
+    """Refuse files that cannot be written, all at once and before anything is computed."""
+    given = {option: path for option, path in targets.items() if path is not None}
+    faults = [fault for option, path in given.items() for fault in _target_faults(option, path, source)]
+    if len({path.resolve() for path in given.values()}) < len(given):
+        faults.append(f"{' and '.join(given)} name the same file; give each a name of its own")
+    if faults:
+        raise DocumentError(Fault(message=f"linkwise: {fault}") for fault in faults)
+
+
+def _target_faults(option: str, path: Path, source: str) -> Iterator[str]:
+    try:
+        check_target(option, path)
+    except InputError as error:
+        yield str(error)
+        return
+    if path.exists() and Path(source).exists() and path.samefile(source):
+        yield f"{option} {path} is the file that is read; give another name"
 
 
 def _print(result: FabricResult, form: str) -> None:

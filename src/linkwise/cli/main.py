@@ -20,6 +20,7 @@ __all__ = ["VERBS", "main", "run"]
 
 VERBS: dict[str, str] = {
     "plan": "The best layouts of a job on a cluster: time, memory, and why the others lose.",
+    "compare": "One job on several clusters: time, price, break-even, scaling to the network wall.",
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "validate": "Score the model against measurements.",

@@ -1,5 +1,8 @@
-"""Time of collectives in closed form: latency count times latency, plus bytes over bandwidth.
+"""Time of collectives in closed form, of flows that share explicit links, and what fabrics are built of.
 
 Not here: what a training step sends (`estimate`), which algorithm a given NCCL release prefers (`nccl`).
-Read `collectives.py` first, then `placement.py` (how many ranks of a group share an NVLink domain).
+Read `collectives.py` first (latency count times latency, plus bytes over bandwidth), then `placement.py` (how
+many ranks of a group share an NVLink domain). `flows.py` shares links among flows, `fat_tree.py` routes them.
+Of fabrics: `wiring.py` (the value), `clos.py` (how many switches), then `bisection.py`, `collisions.py`,
+`failures.py`, `cabling.py`.
 """

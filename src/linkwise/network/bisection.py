@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from linkwise.network.wiring import Wiring
 
 __all__ = ["bisection_bytes_per_s", "full_bisection_bytes_per_s"]
 
 
 def bisection_bytes_per_s(wiring: Wiring, *, link_bytes_per_s: float) -> float:
-    """Return what the nodes of one half can send to those of the other, one direction [bytes/s].
+    """Return the least that the nodes of one half can send to those of the other, one direction [bytes/s].
 
     Parameters
     ----------
@@ -19,20 +21,21 @@ def bisection_bytes_per_s(wiring: Wiring, *, link_bytes_per_s: float) -> float:
 
     Notes
     -----
-    The half has floor(n/2) nodes and as many whole groups as it can, since a group passes only its up-links
-    on to others. Minimum cut of that half: each whole group gives the lesser of its links down and up; of the
-    group that is split either the links of its part are cut, or those of its rest and its up-links. Spines
-    and cores pass on what leaves send (`wire`), so no cut above the leaves is narrower.
+    The least of all ways to halve the nodes, floor(n/2) and the rest. With the spines on the side of the
+    rest, a leaf with x links to each of its nodes, `a` of s of them in the half, adds min(a x, (s - a) x +
+    up-links) to the minimum cut. That is concave in `a`, so in the narrowest cut at most one group is split.
+    Spines and cores pass on what leaves send (`wire`), so no cut above the leaves is narrower.
 
     References
     ----------
     L. R. Ford, D. R. Fulkerson, Maximal flow through a network, 1956.
     """
-    whole, part = divmod(wiring.nodes // 2, wiring.group_nodes)
-    up = wiring.group_leaves * wiring.up_links
-    rest = min(wiring.group_nodes, wiring.nodes - whole * wiring.group_nodes) - part
-    cut = whole * min(wiring.group_nodes * wiring.node_links, up)
-    cut += min(part * wiring.node_links, rest * wiring.node_links + up)
+    half = wiring.nodes // 2
+    cut = min(
+        sum(_group_cut(wiring, nodes, inside) for nodes, inside in groups)
+        for size in {half, wiring.nodes - half}
+        for groups in _halves(wiring, size)
+    )
     return wiring.networks * cut * link_bytes_per_s
 
 
@@ -47,3 +50,20 @@ def full_bisection_bytes_per_s(wiring: Wiring, *, link_bytes_per_s: float) -> fl
         What one link of the fabric carries, one direction [bytes/s].
     """
     return wiring.networks * (wiring.nodes // 2) * wiring.node_links * link_bytes_per_s
+
+
+def _halves(wiring: Wiring, size: int) -> Iterator[list[tuple[int, int]]]:
+    """Yield halves that split at most one group: of each group its nodes and how many are inside."""
+    full, group = wiring.nodes // wiring.group_nodes, wiring.group_nodes
+    last = wiring.nodes % group
+    for taken in {0, min(size, last), min(size % group, last)}:
+        whole, part = divmod(size - taken, group)
+        if whole < full or (whole == full and not part):
+            yield [(group, group)] * whole + [(group, part)] * (part > 0) + [(last, taken)] * (taken > 0)
+
+
+def _group_cut(wiring: Wiring, nodes: int, inside: int) -> int:
+    """Return the links that a group with so many nodes inside the half adds to its cut."""
+    most = wiring.leaf_node_links
+    of_leaves = (min(most, wiring.node_links - first) for first in range(0, wiring.node_links, most))
+    return sum(min(inside * each, (nodes - inside) * each + wiring.up_links) for each in of_leaves)

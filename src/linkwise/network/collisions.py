@@ -12,6 +12,7 @@ V. F. Kolchin, B. A. Sevast'yanov, V. P. Chistyakov, Random Allocations, 1978 (c
 
 from __future__ import annotations
 
+import bisect
 import math
 from dataclasses import dataclass
 
@@ -38,7 +39,12 @@ MOST_FLOWS = 10_000_000
 
 SEEDS = 20
 _FEWEST_SEEDS = 4
-_LAW_FLOWS = 200_000
+_LAW_FLOWS = 20_000
+"""Flows of a leaf up to which its law takes less than a second."""
+
+_IMPOSSIBLE = 1e-9
+"""Chance left out at the beginning of a law."""
+
 _NEGLIGIBLE = 1e-7
 """Chance left out at the end of a law; the rounding of its FFT is below."""
 
@@ -50,7 +56,7 @@ class Law:
     Parameters
     ----------
     first
-        The smallest number that has a chance.
+        The smallest number that has a chance worth counting.
     cumulative
         Chance of at most `first`, `first` + 1, ... flows; the last is 1 (k,).
     """
@@ -139,12 +145,15 @@ def exact_law(*, flows: int, links: int, repeats: int = 1) -> Law:
     independent Poisson counts of mean n/u given that they sum to n, so the power is that of a truncated
     Poisson law, by FFT, over P(Poisson(n) = n). `repeats` sets: to that power.
     """
-    first = -(-flows // links)
-    cumulative: list[float] = []
-    most = first
-    while not cumulative or cumulative[-1] < 1.0 - _NEGLIGIBLE:
-        cumulative.append(_at_most(most, flows, links) ** repeats if most < flows else 1.0)
-        most += 1
+
+    def chance(most: int) -> float:
+        return _at_most(most, flows, links) ** repeats if most < flows else 1.0
+
+    possible = range(-(-flows // links), flows + 1)
+    first = possible[bisect.bisect_left(possible, _IMPOSSIBLE, key=chance)]
+    cumulative = [chance(first)]
+    while cumulative[-1] < 1.0 - _NEGLIGIBLE:
+        cumulative.append(chance(first + len(cumulative)))
     cumulative[-1] = 1.0
     return Law(first=first, cumulative=np.maximum.accumulate(np.array(cumulative)))
 
@@ -192,7 +201,8 @@ def _fullest(laws: list[Law]) -> Law:
 def _leaf_of_links(wiring: Wiring) -> Ints:
     """Return the leaf of each link of nodes, node by node (nodes x node_links,)."""
     node, link = np.divmod(np.arange(wiring.nodes * wiring.node_links), wiring.node_links)
-    return node // wiring.group_nodes * wiring.group_leaves + link // wiring.leaf_node_links
+    leaf: Ints = node // wiring.group_nodes * wiring.group_leaves + link // wiring.leaf_node_links
+    return leaf
 
 
 def _leaf_sizes(wiring: Wiring) -> Ints:

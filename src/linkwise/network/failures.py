@@ -103,12 +103,12 @@ def _node_side(wiring: Wiring, gpus_per_node: int) -> Iterator[Failure]:
         remaining_fraction=1.0 - 1.0 / links,
         cut_off_gpus=gpus_per_node if links == 1 else 0,
     )
-    group_gpus = min(wiring.group_nodes, wiring.nodes) * gpus_per_node
+    group_gpus = wiring.group_nodes * gpus_per_node
     alone = wiring.leaf_node_links == links
     yield Failure(
         part="leaf",
         count=wiring.networks * wiring.leaves,
-        traffic="between the nodes of its group and the fabric",
+        traffic="between its nodes and the fabric",
         gpus=group_gpus,
         remaining_fraction=1.0 - wiring.leaf_node_links / links,
         cut_off_gpus=group_gpus if alone else 0,
@@ -121,15 +121,14 @@ def _leaf_side(wiring: Wiring, gpus_per_node: int) -> Iterator[Failure]:
     yield Failure(
         part="leaf-spine link",
         count=wiring.spine_cables,
-        traffic="from the NICs of the leaf to other leaves",
+        traffic="from its NICs to other leaves",
         gpus=_gpus(wiring, wiring.down_links, gpus_per_node),
         remaining_fraction=_left(wiring, wiring.down_links, wiring.up_links, lost=1),
     )
-    pod = "of its pod " if wiring.pods > 1 else ""
     yield Failure(
         part="spine",
         count=wiring.networks * wiring.spines,
-        traffic=f"between leaves {pod}that share it",
+        traffic="between leaves of its pod" if wiring.pods > 1 else "between leaves",
         gpus=_gpus(wiring, _pod_links(wiring), gpus_per_node),
         remaining_fraction=_left(wiring, wiring.down_links, wiring.up_links, lost=wiring.spine_trunk),
     )

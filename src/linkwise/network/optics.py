@@ -1,14 +1,17 @@
-"""Transceivers of a fabric, and the power of its switches and transceivers."""
+"""Transceivers of a fabric, and what its switches and transceivers draw."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from linkwise import catalog
+from linkwise.cluster.prices import Prices
 from linkwise.network.wiring import Wiring
 from linkwise.units import format_quantity
 
-__all__ = ["Optics", "optics_of", "switch_power_w"]
+__all__ = ["Optics", "electricity_usd_per_year", "optics_of", "switch_power_w"]
+
+_YEAR_S = 365.25 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +130,18 @@ def switch_power_w(switch: str) -> tuple[float | None, str]:
         most = box.figure("power_max_w").value
         return most, f"{format_quantity(most, 'w')} of a {box.name}: its greatest; typical power is not known"
     return None, f"that of a {box.name} is not in the catalogue"
+
+
+def electricity_usd_per_year(power_w: float, prices: Prices) -> float | None:
+    """Return what the power of a fabric costs in a year of 365.25 days; ``None`` where it has no price [USD].
+
+    Parameters
+    ----------
+    power_w
+        Of switches and transceivers, all the year [W].
+    prices
+        With the price of electricity at the meter; a PUE that is not stated counts as 1.
+    """
+    if prices.electricity_usd_per_j is None:
+        return None
+    return power_w * (prices.pue or 1.0) * prices.electricity_usd_per_j * _YEAR_S

@@ -95,6 +95,12 @@ class FabricResult(_Result):
     optics: OpticsResult
     power_w: float | None = Field(description="Switches and optics; absent where one is not known.")
     switch_power_w: float | None = Field(description="Switches alone.")
+    electricity_usd_per_year: float | None = Field(
+        default=None, description="Of power_w, where its price is given."
+    )
+    reach_nodes: list[int] = Field(
+        description="Most nodes that one tier of these switches joins, two tiers, three."
+    )
     oversubscription: float = Field(description="Links down over links up at the fullest leaf, as wired.")
     bisection_bytes_per_s: float = Field(description="Between two halves of the nodes, one direction.")
     bisection_fraction: float | None = Field(
@@ -122,14 +128,15 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
-    from linkwise.network.failures import worst_failures
+    from linkwise.network.clos import parts_of
     from linkwise.network.optics import optics_of, switch_power_w
-    from linkwise.network.wiring import parts_of
+    from linkwise.network.reach import reach_nodes
 
     switch, link = parts_of(cluster)
     optics = optics_of(wiring, switch=switch, link=link.name)
     each_w, power_words = switch_power_w(switch)
     switches_w = None if each_w is None else wiring.switches * each_w
+    power_w = None if switches_w is None or optics.power_w is None else switches_w + optics.power_w
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
@@ -149,29 +156,29 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
             node_leaf=wiring.node_cables, leaf_spine=wiring.spine_cables, spine_core=wiring.core_cables
         ),
         optics=_optics(optics),
-        power_w=None if switches_w is None or optics.power_w is None else switches_w + optics.power_w,
+        power_w=power_w,
         switch_power_w=switches_w,
+        electricity_usd_per_year=_electricity(cluster, power_w),
+        reach_nodes=list(
+            reach_nodes(
+                kind=wiring.kind,
+                nics=wiring.nics,
+                ports=wiring.ports,
+                oversubscription=cluster.fabric.oversubscription,
+            )
+        ),
         oversubscription=wiring.oversubscription,
         bisection_bytes_per_s=bisection,
         bisection_fraction=bisection / full if full else None,
         collisions=collisions,
-        failures=[
-            FailureResult(
-                part=each.part,
-                count=each.count,
-                traffic=each.traffic,
-                gpus=each.gpus,
-                remaining_fraction=each.remaining_fraction,
-                cut_off_gpus=each.cut_off_gpus,
-            )
-            for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
-        ],
+        failures=_failures(wiring, gpus_per_node),
         arithmetic=list(wiring.arithmetic),
         assumptions=[
             *cluster.assumptions,
             *_wiring_words(wiring),
             f"power: {power_words}",
             optics.words,
+            *_price_words(cluster),
             *collision_words,
             "failures: one part at a time, and traffic spreads evenly over the links that are left",
         ],
@@ -201,6 +208,36 @@ def _installed_gpus_per_node(cluster: Cluster) -> int:
     from linkwise import catalog
 
     return catalog.system(cluster.system).gpus_per_node
+
+
+def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
+    from linkwise.network.optics import electricity_usd_per_year
+
+    if cluster.prices is None or power_w is None:
+        return None
+    return electricity_usd_per_year(power_w, cluster.prices)
+
+
+def _price_words(cluster: Cluster) -> Iterator[str]:
+    if cluster.prices is not None:
+        loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
+        yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
+
+
+def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
+    from linkwise.network.failures import worst_failures
+
+    return [
+        FailureResult(
+            part=each.part,
+            count=each.count,
+            traffic=each.traffic,
+            gpus=each.gpus,
+            remaining_fraction=each.remaining_fraction,
+            cut_off_gpus=each.cut_off_gpus,
+        )
+        for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
+    ]
 
 
 def _switches(wiring: Wiring) -> SwitchesResult:
@@ -255,7 +292,9 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     )
     words = [pattern]
     if not found.seeds:
-        words.append(f"collisions: {found.flows:,} flows are too many to draw; the exact law alone is given")
+        words.append(f"collisions: {found.flows:,} flows are too many to draw")
+    if found.exact_mean is None:
+        words.append("collisions: too many queue pairs for the exact law; so many spread almost evenly")
     words.append(
         f"collisions: pauses (PFC) that spread are not counted; packet simulations of {wiring.tiers} tiers "
         f"were {_PAUSES[wiring.tiers]:.2f} times slower than this model"

@@ -61,6 +61,8 @@ def _print_parts(result: FabricResult, console: Console) -> None:
     if result.power_w is not None:
         each = format_quantity(result.power_w / result.gpus, "w")
         rows.append(("total", "", _power(result.power_w, f"{each} per GPU")))
+    if result.electricity_usd_per_year is not None:
+        rows.append(("electricity", "", f"{three_digits(result.electricity_usd_per_year)} USD a year"))
     names, counts, powers = (tuple(cells) for cells in zip(*rows, strict=True))
     key = Column(heading="part", cells=names, justify="left")
     columns = [Column(heading="count", cells=counts), Column(heading="power", cells=powers, justify="left")]
@@ -80,6 +82,9 @@ def _capacity(result: FabricResult) -> Iterator[str]:
     yield f"Bisection: {rate} in one direction{of}"
     if result.switches.spine:
         yield f"Oversubscription at the fullest leaf, as wired: {result.oversubscription:.3g} to 1"
+    tiers = ("one switch", "two tiers", "three tiers")
+    reach = ", ".join(f"{name} {nodes:,}" for name, nodes in zip(tiers, result.reach_nodes, strict=False))
+    yield f"Most nodes that these switches join: {reach}"
     yield from _collision_lines(result.collisions)
 
 
@@ -96,6 +101,9 @@ def _collision_lines(found: CollisionsResult) -> Iterator[str]:
     )
     if found.seeds == 0 and exact is not None and found.exact_mean == 1.0:
         yield f"Hash collisions: none, there is one path (ecmp, {pairs})"
+        return
+    if drawn is None and exact is None:
+        yield f"Hash collisions (ecmp, {pairs}): too many flows to count"
         return
     yield f"Hash collisions (ecmp, {pairs}), times slower than evenly spread:"
     if drawn is not None:

@@ -1,0 +1,372 @@
+"""Folded Clos networks of a fabric: how many switches of each tier join its nodes.
+
+References
+----------
+C. Clos, A study of non-blocking switching networks, 1953.
+M. Al-Fares, A. Loukissas, A. Vahdat, A scalable, commodity data center network architecture, 2008.
+NVIDIA DGX SuperPOD reference architectures (B200, B300, B300 XDR): the counts that the rules reproduce.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from linkwise import catalog
+from linkwise.catalog import Link
+from linkwise.cluster import Cluster, FabricKind
+from linkwise.errors import InputError
+from linkwise.network.wiring import Wiring
+
+__all__ = ["most_down_links", "parts_of", "ports_for", "wire", "wiring_of"]
+
+MOST_BREAKOUT = 8
+"""Links that one port can be split into: an OSFP or QSFP-DD port has eight lanes (OSFP MSA)."""
+
+
+def wiring_of(cluster: Cluster) -> Wiring:
+    """Return how the switches of a cluster's fabric are joined.
+
+    Parameters
+    ----------
+    cluster
+        What there is; all its nodes are wired, in use or not.
+
+    Raises
+    ------
+    InputError
+        If there is no fabric, its switch is not known, its ports do not suffice, or its oversubscription has
+        no effect.
+    """
+    switch, link = parts_of(cluster)
+    wiring = wire(
+        kind=cluster.fabric.kind,
+        nodes=cluster.nodes,
+        nics=cluster.nics_per_node,
+        ports=ports_for(switch, link.name),
+        oversubscription=cluster.fabric.oversubscription,
+        planes=cluster.fabric.planes,
+    )
+    if not wiring.spines and cluster.fabric.oversubscription > 1:
+        what = f"{wiring.node_cables // wiring.networks:,} links fit one switch of {wiring.ports} ports"
+        raise InputError(
+            f"fabric.oversubscription has no effect: {what}, which has no up-links; leave it out"
+        )
+    return wiring
+
+
+def parts_of(cluster: Cluster) -> tuple[str, Link]:
+    """Return the name of the switch and the link that a fabric is built of.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+
+    Raises
+    ------
+    InputError
+        If there is no fabric, or its switch is not known.
+    """
+    fabric = cluster.fabric
+    if fabric.kind is FabricKind.NONE or fabric.link is None:
+        raise InputError(
+            f"{cluster.name} has no fabric, so there is nothing to wire; give the cluster a fabric.link"
+        )
+    if fabric.switch is None:
+        raise InputError(
+            f"the switch of {cluster.name} is not known, so its ports cannot be counted; write a cluster "
+            "document with fabric.switch ('linkwise catalog switch' lists those there are)"
+        )
+    return fabric.switch, fabric.link
+
+
+def ports_for(switch: str, link: str) -> int:
+    """Return how many links a switch takes, its ports split where they are faster than the link.
+
+    Parameters
+    ----------
+    switch, link
+        Names in the catalogue.
+    """
+    box, rate = catalog.switch(switch), catalog.link(link).bytes_per_s
+    return box.ports * max(1, min(MOST_BREAKOUT, int(box.port_bytes_per_s / rate + 1e-6)))
+
+
+def wire(
+    *,
+    kind: FabricKind,
+    nodes: int,
+    nics: int,
+    ports: int,
+    oversubscription: float = 1.0,
+    planes: int = 1,
+) -> Wiring:
+    """Return the fewest switches that join nodes in a fabric of a kind.
+
+    Parameters
+    ----------
+    kind
+        How the switches are wired.
+    nodes
+        Operating systems, from 1.
+    nics
+        NICs of one node, from 1.
+    ports
+        Links that one switch takes.
+    oversubscription
+        Most links towards nodes for each link towards spines, at a leaf.
+    planes
+        Links of one NIC, each to a network of its own.
+
+    Raises
+    ------
+    InputError
+        If the ports do not suffice; the message says which count breaks.
+
+    Notes
+    -----
+    With R ports and oversubscription o a leaf has d = floor(R o / (1 + o)) links down at most, and at least
+    ceil(d / o) up. Rail-optimised leaves take one rail of up to d nodes (several rails where few nodes leave
+    room); other leaves take all NICs of a node. Two tiers reach as far as a spine has a port for each leaf.
+    Beyond, leaves form pods whose spines give half their ports to leaves. Of all wirings with even trunks the
+    one with the fewest switches is taken, then the one with the fewest pods.
+    """
+    if kind is FabricKind.DRAGONFLY_PLUS:
+        raise InputError(
+            "dragonfly-plus cannot be wired by this version; choose fat-tree or rail-optimized as fabric.kind"
+        )
+    alone = kind is FabricKind.RAIL_ONLY
+    node_links, networks = (1, planes * nics) if alone else (nics, planes)
+    links = nodes * node_links
+    each = "" if networks == 1 else f" in each of {networks} separate networks"
+    lines = [f"links of nodes: {nodes:,} x {node_links} = {links:,}{each}"]
+    if links <= ports:
+        lines.append(f"leaves: {links:,} links fit the {ports} ports of one switch; no spine is needed")
+        tree = _Tree(group_nodes=nodes, group_leaves=1, leaves=1, pod_leaves=1)
+    elif kind is FabricKind.SINGLE_SWITCH:
+        what = f"{nodes:,} nodes x {nics} NICs are {links:,} links"
+        raise InputError(
+            f"single-switch: {what}, more than the {ports} ports of one switch; choose leaf-spine or fat-tree"
+        )
+    else:
+        tree = _tree(kind, nodes, node_links, ports, oversubscription, lines)
+    return Wiring(
+        kind=kind,
+        nodes=nodes,
+        nics=nics,
+        planes=planes,
+        node_links=node_links,
+        networks=networks,
+        ports=ports,
+        **asdict(tree),
+        arithmetic=(*lines, *_totals(tree, networks)),
+    )
+
+
+def most_down_links(ports: int, oversubscription: float) -> int:
+    """Return the most links of a leaf towards nodes, floor(R o / (1 + o)).
+
+    Parameters
+    ----------
+    ports
+        Links that one switch takes, R.
+    oversubscription
+        Most links towards nodes for each link towards spines, o.
+    """
+    return math.floor(ports * oversubscription / (1.0 + oversubscription) + 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    """The counts of one network, named as in `Wiring`."""
+
+    group_nodes: int
+    group_leaves: int
+    leaves: int
+    pod_leaves: int
+    up_links: int = 0
+    pods: int = 1
+    pod_spines: int = 0
+    core_links: int = 0
+    group_cores: int = 0
+
+    @property
+    def switches(self) -> int:
+        return self.pods * self.pod_spines + self.pod_spines * self.group_cores
+
+
+def _tree(
+    kind: FabricKind, nodes: int, node_links: int, ports: int, oversubscription: float, lines: list[str]
+) -> _Tree:
+    """Return leaves, spines and cores of one network of more than one switch; appends its arithmetic."""
+    down = most_down_links(ports, oversubscription)
+    if down < 1:
+        raise InputError(f"{kind}: {ports} ports of a switch leave none for nodes beside a link to a spine")
+    if kind is FabricKind.RAIL_OPTIMIZED:
+        group_nodes, group_leaves = _rail_groups(nodes, node_links, down, lines)
+    else:
+        group_nodes, group_leaves = _node_groups(kind, nodes, node_links, down, ports, lines)
+    groups = -(-nodes // group_nodes)
+    leaves = groups * group_leaves
+    used = group_nodes * -(-node_links // group_leaves)
+    least = math.ceil(used / oversubscription - 1e-9)
+    shape = {"group_nodes": group_nodes, "group_leaves": group_leaves, "leaves": leaves}
+    if leaves <= ports:
+        spines, up_links = _even_trunks(leaves, least, ports - used, ports)
+        lines.append(_leaf_line(ports, used, down, up_links, least, oversubscription))
+        lines.append(
+            _count_line("spines", f"{leaves:,} leaves x {up_links}", leaves * up_links, ports, spines)
+        )
+        return _Tree(**shape, pod_leaves=leaves, pod_spines=spines, up_links=up_links)
+    if kind is FabricKind.LEAF_SPINE:
+        raise InputError(
+            f"leaf-spine: {leaves:,} leaves need {leaves:,} ports of a spine, and a switch has {ports}; "
+            "choose fat-tree, which adds a third tier, or a switch with more"
+        )
+    tree = _three_tiers(shape, least=least, most=ports - used, ports=ports)
+    lines.append(_leaf_line(ports, used, down, tree.up_links, least, oversubscription))
+    lines.extend(_three_tier_lines(tree, ports))
+    return tree
+
+
+def _rail_groups(nodes: int, rails: int, down: int, lines: list[str]) -> tuple[int, int]:
+    """Return nodes and leaves of a group in which NIC i of every node is on the same leaf."""
+    groups = -(-nodes // down)
+    group_nodes = -(-nodes // groups)
+    leaf_rails = min(rails, down // group_nodes) if groups == 1 else 1
+    group_leaves = -(-rails // leaf_rails)
+    on_each = "one for each rail" if leaf_rails == 1 else f"{leaf_rails} rails on one"
+    many = f"{nodes:,} nodes / {down} links down = {groups:,}"
+    lines.append(
+        f"groups: {many}, of {group_nodes} nodes; leaves: {groups:,} x {group_leaves} ({on_each}) = "
+        f"{groups * group_leaves:,}"
+    )
+    return group_nodes, group_leaves
+
+
+def _node_groups(
+    kind: FabricKind, nodes: int, node_links: int, down: int, ports: int, lines: list[str]
+) -> tuple[int, int]:
+    """Return nodes and leaves of a group in which one leaf takes all links of a node."""
+    if node_links > down:
+        raise InputError(
+            f"{kind}: the {node_links} NICs of a node end on one leaf, but of the {ports} ports of a switch "
+            f"only {down} lead to nodes; choose rail-optimized, or a switch with more ports"
+        )
+    room = down // node_links
+    leaves = -(-nodes // room)
+    lines.append(
+        f"leaves: {down} links down take {room} nodes of {node_links}; {nodes:,} nodes / {room} = {leaves:,}"
+    )
+    return -(-nodes // leaves), 1
+
+
+def _three_tiers(shape: dict[str, int], *, least: int, most: int, ports: int) -> _Tree:
+    half, leaves, group = ports // 2, shape["leaves"], shape["group_leaves"]
+    found: list[_Tree] = []
+    for unit in (group, 1):  # groups stay whole in a pod where that can be
+        if unit > half or found:
+            continue
+        units = leaves // unit
+        fewest = -(-units // (half // unit))
+        found = [
+            _pods(shape, pods, unit=unit, least=least, most=most, ports=ports)
+            for pods in range(fewest, min(units, ports) + 1)
+        ]
+    if not found:
+        raise InputError(
+            f"{leaves:,} leaves are more than three tiers of {ports} ports join ({ports} pods of {half} "
+            "leaves); choose a switch with more ports, a higher oversubscription or rail-only"
+        )
+    return min(found, key=lambda tree: (tree.switches, tree.pods))
+
+
+def _pods(shape: dict[str, int], pods: int, *, unit: int, least: int, most: int, ports: int) -> _Tree:
+    """Return three tiers with at most so many pods."""
+    units = shape["leaves"] // unit
+    pod_units = -(-units // pods)
+    pods, pod_leaves = -(-units // pod_units), pod_units * unit
+    spines, up_links = _even_trunks(pod_leaves, least, most, ports // 2)
+    spine_down = pod_leaves * up_links // spines
+    cores, core_links = _even_trunks(pods, spine_down, ports - spine_down, ports)
+    return _Tree(
+        **shape,
+        up_links=up_links,
+        pods=pods,
+        pod_leaves=pod_leaves,
+        pod_spines=spines,
+        core_links=core_links,
+        group_cores=cores,
+    )
+
+
+def _even_trunks(below: int, least: int, most: int, ports: int) -> tuple[int, int]:
+    """Return the fewest switches above and the links of each switch below that spread evenly over them.
+
+    Each of the switches `below` has `least` to `most` links; a switch above gives `ports` to them.
+    """
+    return min(
+        (above, links)
+        for links in range(least, most + 1)
+        for above in _divisors(links)
+        if below * links <= above * ports
+    )
+
+
+@lru_cache(maxsize=4096)
+def _divisors(number: int) -> tuple[int, ...]:
+    return tuple(each for each in range(1, number + 1) if number % each == 0)
+
+
+def _leaf_line(ports: int, used: int, down: int, up: int, least: int, oversubscription: float) -> str:
+    """Return how the ports of a leaf are used."""
+    line = f"a leaf: {ports} ports, {used} links down (at {oversubscription:g}:1 {down} at most), {up} up"
+    return line if up == least else f"{line} ({least} suffice; {up} spread evenly over fewer switches)"
+
+
+def _count_line(what: str, product: str, ends: int, ports: int, count: int) -> str:
+    """Return how many switches a number of links asks for, and why there are more where there are."""
+    bound = -(-ends // ports)
+    line = f"{what}: {product} links up / {ports} ports = {bound:,}"
+    return line if count == bound else f"{line}; {count:,} so that each leaf has as many links to every one"
+
+
+def _three_tier_lines(tree: _Tree, ports: int) -> list[str]:
+    half = ports // 2
+    spine = _count_line(
+        "spines of a pod",
+        f"{tree.pod_leaves} leaves x {tree.up_links}",
+        tree.pod_leaves * tree.up_links,
+        half,
+        tree.pod_spines,
+    )
+    bound = -(-tree.pods * tree.core_links // ports)
+    core = (
+        f"cores: {tree.pod_spines} groups, one for spine i of every pod, of {tree.pods} pods x "
+        f"{tree.core_links} links up / {ports} ports = {bound}"
+    )
+    if tree.group_cores != bound:
+        core += f"; {tree.group_cores} so that each spine has as many links to every one"
+    pods = f"{tree.pods} pods of {tree.pod_leaves} leaves"
+    return [
+        f"tiers: {tree.leaves:,} leaves are more than the {ports} ports of a spine; three tiers, {pods}",
+        f"{spine}; {tree.pods} pods x {tree.pod_spines} = {tree.pods * tree.pod_spines:,}",
+        f"{core}; {tree.pod_spines} x {tree.group_cores} = {tree.pod_spines * tree.group_cores:,}",
+    ]
+
+
+def _totals(tree: _Tree, networks: int) -> list[str]:
+    if networks == 1:
+        return []
+    counts = {
+        "leaves": tree.leaves,
+        "spines": tree.pods * tree.pod_spines,
+        "cores": tree.pod_spines * tree.group_cores,
+    }
+    return [
+        f"all networks: {networks} x {count:,} {what} = {networks * count:,}"
+        for what, count in counts.items()
+        if count
+    ]
