@@ -22,6 +22,7 @@ VERBS: dict[str, str] = {
     "plan": "The best layouts of a job on a cluster: time, memory, and why the others lose.",
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "validate": "Score the model against measurements.",
+    "cluster": "Make cluster documents from what other programs print.",
     "catalog": "List hardware and models with their sources.",
     "init": "Write a commented template of a document.",
     "schema": "Print the JSON Schema of a document.",

@@ -1,0 +1,198 @@
+"""Which node of the catalogue, or which description of one, fits what files say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+
+from linkwise import catalog
+from linkwise.catalog import System
+from linkwise.cluster.claims import Evidence
+from linkwise.cluster.parts import rate_text
+from linkwise.errors import Fault
+
+__all__ = ["NodeChoice", "choose_node", "nvlinks_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChoice:
+    """The node of an imported cluster.
+
+    Parameters
+    ----------
+    system
+        Name of the system of the catalogue, or ``None`` for a description.
+    described
+        Keys and values of the description, as the document spells them.
+    comment
+        Why it was chosen, for a reader.
+    faults
+        Why none can be chosen, and what to do.
+    """
+
+    system: str | None = None
+    described: Mapping[str, str | int] = field(default_factory=dict, hash=False)
+    comment: str = ""
+    faults: tuple[Fault, ...] = ()
+
+
+def choose_node(evidence: Evidence, *, system: str | None, gpu: str | None) -> NodeChoice:
+    """Return the node that fits the evidence.
+
+    Parameters
+    ----------
+    evidence
+        What the files say.
+    system, gpu
+        Names of the catalogue that were given as options.
+    """
+    named = system or evidence.value("system")
+    if named is not None:
+        stated = catalog.system(named)
+        faults = tuple(_misfits(stated, evidence, gpu))
+        why = "as the option says" if system is not None else evidence.claims["system"].why
+        source = "" if system is not None else f"{evidence.where('system')}: "
+        return NodeChoice(system=stated.name, comment=f"{source}{why}", faults=faults)
+    if evidence.value("gpus_per_node") is None:
+        message = (
+            "no file says what a node has; add one that does (nvidia-smi topo -m, NCCL's XML, node labels)"
+        )
+        return NodeChoice(faults=(Fault(message=f"{message}, or give --system, as in --system dgx-h100"),))
+    fitting = [each for each in _systems() if not [*_misfits(each, evidence, gpu)]]
+    fitting = [each for each in fitting if _ports_fit(each, evidence)]
+    wanted = gpu or evidence.value("gpu")
+    if len({each.gpu for each in fitting}) > 1:
+        return NodeChoice(faults=(_ambiguous(fitting, evidence),))
+    if fitting:
+        return _assumed(fitting, evidence)
+    if wanted is None:
+        return NodeChoice(faults=(_unknown_gpu(evidence),))
+    return _description(str(wanted), evidence)
+
+
+@cache
+def _systems() -> tuple[System, ...]:
+    found = map(catalog.system, catalog.names("system"))
+    # What is owned goes before what is rented, and the designs of NVIDIA before those of others.
+    return tuple(sorted(found, key=lambda each: (each.kind != "system", each.name)))
+
+
+@cache
+def nvlinks_of(gpu: str) -> int | None:
+    """Return how many NVLinks a GPU has, from its rate and that of a link of its generation.
+
+    Parameters
+    ----------
+    gpu
+        Name in the catalogue.
+    """
+    found = catalog.gpu(gpu)
+    if found.nvlink_generation is None or found.nvlink_bytes_per_s is None:
+        return None
+    link = catalog.entry("nvlink", f"nvlink-{found.nvlink_generation}").figure("link_bytes_per_s").value
+    links = found.nvlink_bytes_per_s / link
+    return round(links) if abs(links - round(links)) < 0.01 else None
+
+
+def _misfits(system: System, evidence: Evidence, gpu: str | None) -> Iterator[Fault]:
+    """Yield what the files say of a node and this system is not."""
+    stated_gpu = gpu or evidence.value("gpu")
+    if stated_gpu is not None and stated_gpu != system.gpu:
+        where = "the option --gpu" if gpu is not None else evidence.where("gpu")
+        yield _misfit(where, system, f"its GPU is {stated_gpu}", f"has {system.gpu}")
+    count = evidence.value("gpus_per_node")
+    if count is not None and count != system.gpus_per_node:
+        what = f"a node has {count} GPUs"
+        yield _misfit(evidence.where("gpus_per_node"), system, what, f"has {system.gpus_per_node}")
+    domain, expected = (
+        evidence.value("nvlink_domain_gpus"),
+        min(system.nvlink_domain_gpus, system.gpus_per_node),
+    )
+    # NCCL lists the trays of a rack that one job used, whole nodes of the domain.
+    trays = domain is not None and domain % system.gpus_per_node == 0 and domain <= system.nvlink_domain_gpus
+    if domain is not None and domain != expected and not trays:
+        what = f"NVLink joins {domain} of its GPUs"
+        yield _misfit(evidence.where("nvlink_domain_gpus"), system, what, f"joins {expected}")
+    links, has = evidence.value("nvlinks"), nvlinks_of(system.gpu)
+    if links is not None and has not in links:
+        words = " or ".join(map(str, sorted(links)))
+        yield _misfit(evidence.where("nvlinks"), system, f"a GPU has {words} NVLinks", f"has {has or 'none'}")
+
+
+def _misfit(where: str, system: System, said: str, has: str) -> Fault:
+    return Fault(path=where, message=f"{said}, but {system.name} {has}; name another --system, or none")
+
+
+def _ports_fit(system: System, evidence: Evidence) -> bool:
+    nics, rate = evidence.value("nics"), evidence.value("nic_bytes_per_s")
+    card, link = evidence.value("nic"), evidence.value("link")
+    return (
+        (nics is None or nics == system.nics)
+        and (rate is None or abs(rate - system.nic_bytes_per_s) <= 0.01 * rate)
+        and (card is None or card == system.nic)
+        and (link is None or system.link is None or _same_protocol(link, system))
+    )
+
+
+def _same_protocol(link: str, system: System) -> bool:
+    """Return whether the link is that of the system, or another that its NIC speaks."""
+    spoken = catalog.nic(system.nic).protocols if system.nic is not None else ()
+    return link == system.link or catalog.link(link).protocol in (*spoken, "tcp")
+
+
+def _found(evidence: Evidence) -> str:
+    """Return what of a node was found, in words."""
+    links, nics = evidence.value("nvlinks"), evidence.value("nics")
+    words = [f"{evidence.value('gpus_per_node')} GPUs"]
+    if links is not None:
+        words.append(f"{' or '.join(map(str, sorted(links)))} NVLinks each")
+    if nics is not None:
+        words.append(f"{nics} NICs")
+    if evidence.value("nic_bytes_per_s") is not None:
+        words.append(f"of {rate_text(evidence.value('nic_bytes_per_s'))}")
+    return " and ".join(filter(None, (", ".join(words[:2]), " ".join(words[2:]))))
+
+
+def _assumed(fitting: Sequence[System], evidence: Evidence) -> NodeChoice:
+    first, *others = fitting
+    known = first.gpu if evidence.value("gpu") is not None else ""
+    also = f"; {', '.join(each.name for each in others[:4])} would fit too" if others else ""
+    where = evidence.where("gpus_per_node", "nics", "gpu")
+    what = f"{known + ': ' if known else ''}{_found(evidence)} fit it"
+    return NodeChoice(system=first.name, comment=f"assumed: {what} ({where}){also}")
+
+
+def _ambiguous(fitting: Sequence[System], evidence: Evidence) -> Fault:
+    names = ", ".join(each.name for each in fitting[:10])
+    more = f" and {len(fitting) - 10} more" if len(fitting) > 10 else ""
+    what = f"{_found(evidence)} fit nodes of several GPUs ({names}{more})"
+    example = f"--system {fitting[0].name}"
+    return Fault(path=evidence.where("gpus_per_node"), message=f"{what}; name yours, as in {example}")
+
+
+def _unknown_gpu(evidence: Evidence) -> Fault:
+    what = f"no file says which GPU it is, and {_found(evidence)} fit no system of the catalogue"
+    todo = "give --gpu, as in --gpu h100-sxm ('linkwise catalog gpu' lists them), or --system"
+    return Fault(path=evidence.where("gpus_per_node"), message=f"{what}; {todo}")
+
+
+def _description(gpu: str, evidence: Evidence) -> NodeChoice:
+    """Return a description of the node, where the GPU is known and no system fits."""
+    described: dict[str, str | int] = {"gpu": gpu, "gpus_per_node": evidence.value("gpus_per_node")}
+    domain = evidence.value("nvlink_domain_gpus")
+    if domain is not None:
+        described["nvlink_domain_gpus"] = domain
+    nics, card, rate = (evidence.value(key) for key in ("nics", "nic", "nic_bytes_per_s"))
+    link = evidence.value("link")
+    if rate is None and card is None and link is not None:
+        rate = catalog.link(link).bytes_per_s
+    known = nics and (rate is not None or card is not None)
+    described["nics"] = nics if known else 0
+    if known and card is not None:
+        described["nic"] = card
+    if known and rate is not None:
+        described["nic_bytes_per_s"] = rate_text(rate)
+    where = evidence.where("gpus_per_node", "gpu", "nics", "nic_bytes_per_s")
+    lost = "; the rate of its NICs is not known, give --link to count them" if nics and not known else ""
+    return NodeChoice(described=described, comment=f"no system of the catalogue fits: {where}{lost}")

@@ -1,0 +1,132 @@
+"""Files of other programs put together to a cluster."""
+
+from pathlib import Path
+
+import pytest
+
+from linkwise.cluster.importing import import_cluster
+from linkwise.cluster.reading import parse_cluster
+from linkwise.errors import DocumentError, UnknownName
+
+DATA = Path(__file__).parents[1] / "data/imports"
+
+
+def texts(*names):
+    return {name: (DATA / name).read_text() for name in names}
+
+
+def imported(*names, **options):
+    return import_cluster(texts(*names), **options)
+
+
+def cluster_of(*names, **options):
+    return parse_cluster(imported(*names, **options).text)
+
+
+def refusal(files, **options):
+    with pytest.raises(DocumentError) as told:
+        import_cluster(files, **options)
+    return str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "system"),
+    [
+        ("topo-1-plain-dgx1-v100.txt", "dgx-1-v100"),
+        ("topo-2-affinity-dgx-a100.txt", "dgx-a100"),
+        ("topo-3-gpu-numa-id-l40s.txt", "mgx-pcie-l40s-8"),
+        ("nccl-dgx-h100.xml", "dgx-h100"),
+        ("nccl-gb200-two-trays.xml", "gb200-nvl72"),
+    ],
+)
+def test_system_of_the_catalogue_is_guessed_where_one_gpu_fits(name, system):
+    found = imported(name)
+    assert parse_cluster(found.text).system == system
+    assert f"node: {system}  # assumed:" in found.text
+
+
+def test_guess_is_refused_where_systems_of_several_gpus_fit():
+    said = refusal(texts("topo-4-nic-legend-dgx-h100.txt"))
+    assert "8 GPUs, 18 NVLinks each and 8 NICs fit nodes of several GPUs" in said
+    assert "dgx-h100" in said
+    assert "mi300x-8" not in said
+    assert "nothing was written; read: topo-4-nic-legend-dgx-h100.txt as nvidia-smi topo -m" in said
+
+
+@pytest.mark.parametrize("options", [{"system": "DGX_H100"}, {"gpu": "h100-sxm"}])
+def test_option_decides_between_systems(options):
+    cluster = cluster_of("topo-4-nic-legend-dgx-h100.txt", nodes=32, **options)
+    assert (cluster.system, cluster.nodes, cluster.gpus) == ("dgx-h100", 32, 256)
+
+
+def test_matrix_and_xml_of_one_node_make_one_cluster():
+    found = imported("topo-4-nic-legend-dgx-h100.txt", "nccl-dgx-h100.xml", nodes=4)
+    cluster = parse_cluster(found.text)
+    assert (cluster.system, cluster.nodes) == ("dgx-h100", 4)
+    assert cluster.fabric.link.name == "infiniband-ndr-400"
+    assert any("far from every GPU: mlx5_bond_0" in note for note in found.notes)
+
+
+def test_matrices_of_several_nodes_are_counted():
+    text = (DATA / "topo-2-affinity-dgx-a100.txt").read_text()
+    found = import_cluster({"a": text, "b": text, "c": text})
+    assert parse_cluster(found.text).nodes == 3
+    assert "nodes: 3  # assumed: a: 3 files of one node each" in found.text
+
+
+def test_files_that_contradict_are_refused():
+    said = refusal(texts("topo-2-affinity-dgx-a100.txt", "topo-1-plain-dgx1-v100.txt"))
+    assert "nvlinks: two files contradict" in said
+    said = refusal(texts("nccl-gb200-two-trays.xml", "nccl-dgx-h100.xml"))
+    assert "gpus_per_node: two files contradict: nccl-dgx-h100.xml says: 8 GPUs in the topology" in said
+
+
+def test_option_that_contradicts_a_file_is_refused():
+    said = refusal(texts("nccl-dgx-h100.xml"), system="dgx-a100")
+    assert "its GPU is h100-sxm, but dgx-a100 has a100-sxm-80gb" in said
+    assert "18 NVLinks, but dgx-a100 has 12" in said
+
+
+def test_unknown_option_names_the_nearest():
+    with pytest.raises(UnknownName, match="dgx-h100"):
+        imported("nccl-dgx-h100.xml", system="dgx-h10")
+
+
+def test_node_that_fits_no_system_is_described():
+    pair = "\tGPU0\tGPU1\tNIC0\nGPU0\tX\tSYS\tPIX\nGPU1\tSYS\tX\tSYS\nNIC0\tPIX\tSYS\tX\n"
+    assert "no file says which GPU it is" in refusal({"t": pair})
+    cluster = parse_cluster(import_cluster({"t": pair}, gpu="a40", link="roce-100", nodes=4).text)
+    assert (cluster.gpu.name, cluster.gpus, cluster.nics_per_node) == ("a40", 8, 1)
+    assert cluster.nvlink_domain_gpus == 1
+    assert cluster.fabric.link.name == "roce-100"
+    alone = import_cluster({"t": pair}, gpu="a40")
+    assert "the rate of its NICs is not known, give --link" in alone.text
+    assert parse_cluster(alone.text).nics_per_node == 0
+    assert "(with --link)" in refusal({"t": pair}, gpu="a40", nodes=4)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "f:1: is empty; read are: nvidia-smi topo -m"),
+        ("hello\n", "f:1: is in no format that is read"),
+        ("ab\n\0\n", "f:2: is not text: it holds zero bytes"),
+    ],
+)
+def test_foreign_file_is_refused_with_the_formats_that_are_read(text, said):
+    assert said in refusal({"f": text})
+
+
+def test_faults_of_all_files_are_told_with_what_was_read():
+    files = {**texts("nccl-dgx-h100.xml"), "cut.xml": "<system>", "other": "hello"}
+    said = refusal(files)
+    assert "cut.xml:1: not well-formed XML" in said
+    assert "other:1: is in no format" in said
+    assert "read: nccl-dgx-h100.xml as NCCL topology XML; not read: cut.xml, other" in said
+
+
+def test_names_of_files_cannot_break_out_of_a_comment():
+    text = (DATA / "nccl-dgx-h100.xml").read_text()
+    found = import_cluster({"a\nnodes: 9\n": text}, name='odd "name": {x}')
+    cluster = parse_cluster(found.text)
+    assert (cluster.nodes, cluster.name) == (1, 'odd "name": {x}')
