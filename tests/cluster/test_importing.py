@@ -130,3 +130,34 @@ def test_names_of_files_cannot_break_out_of_a_comment():
     found = import_cluster({"a\nnodes: 9\n": text}, name='odd "name": {x}')
     cluster = parse_cluster(found.text)
     assert (cluster.nodes, cluster.name) == (1, 'odd "name": {x}')
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"), [("slurm-tree.conf", 32), ("slurm-topology.yaml", 24), ("slurm-block.conf", 36)]
+)
+def test_scheduler_says_how_many_nodes_there_are(name, nodes):
+    found = imported(name, "nccl-dgx-h100.xml")
+    assert parse_cluster(found.text).nodes == nodes
+    assert f"nodes: {nodes}  # {name}: {nodes} nodes on" in found.text
+    assert "no file says what a node has" in refusal(texts(name))
+
+
+def test_scheduler_goes_before_what_is_assumed_of_files_of_one_node():
+    found = imported("slurm-block.conf", "nccl-gb200-two-trays.xml")
+    cluster = parse_cluster(found.text)
+    assert (cluster.system, cluster.nodes, cluster.nvlink_domain_gpus) == ("gb200-nvl72", 36, 72)
+    assert any(
+        "2 hosts with 4 GPUs; not used, slurm-block.conf goes before it" in note for note in found.notes
+    )
+
+
+def test_schedulers_that_contradict_are_refused_and_an_option_decides():
+    files = texts("slurm-tree.conf", "slurm-topology.yaml")
+    assert "nodes: two files contradict" in refusal(files, system="dgx-h100")
+    found = import_cluster(files, system="dgx-h100", nodes=20)
+    assert parse_cluster(found.text).nodes == 20
+    assert any("32 nodes on 2 switches; the option says 20" in note for note in found.notes)
+
+
+def test_text_that_is_too_long_is_refused_before_it_is_read():
+    assert "longer than 2 million characters" in refusal({"f": "SwitchName=a Nodes=b\n" * 200_000})

@@ -9,12 +9,13 @@ from typing import Any
 from linkwise import catalog
 from linkwise.cluster.claims import Claim, Evidence, weigh
 from linkwise.cluster.cluster import FabricKind
+from linkwise.cluster.fabric_claims import slurm_claims
 from linkwise.cluster.guess import NodeChoice, choose_node
 from linkwise.cluster.imported_yaml import Line, imported_yaml
 from linkwise.cluster.node_claims import matrix_claims, nccl_claims
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import DocumentError, Fault
-from linkwise.readers import nccl_topology, topology_matrix
+from linkwise.readers import nccl_topology, slurm_topology, topology_matrix
 
 __all__ = ["FORMATS", "Format", "Imported", "import_cluster"]
 
@@ -35,6 +36,8 @@ class Format:
         What that value says of a cluster.
     is_node
         Whether a file is of one node, so that several files are several nodes.
+    largest_characters
+        A longer text is refused before it is read.
     """
 
     name: str
@@ -42,6 +45,7 @@ class Format:
     parse: Callable[..., Any]
     claims: Callable[[Any, str], Iterator[Claim]]
     is_node: bool = False
+    largest_characters: int = 2_000_000
 
 
 FORMATS: tuple[Format, ...] = (
@@ -57,6 +61,19 @@ FORMATS: tuple[Format, ...] = (
         is_it=nccl_topology.is_nccl_topology,
         parse=nccl_topology.parse_nccl_topology,
         claims=nccl_claims,
+        largest_characters=20_000_000,
+    ),
+    Format(
+        name="Slurm topology.conf",
+        is_it=slurm_topology.is_slurm_topology,
+        parse=slurm_topology.parse_slurm_topology,
+        claims=slurm_claims,
+    ),
+    Format(
+        name="Slurm topology.yaml",
+        is_it=slurm_topology.is_slurm_topology_yaml,
+        parse=slurm_topology.parse_slurm_topology_yaml,
+        claims=slurm_claims,
     ),
 )
 """The formats, in the order in which a text is tried on them."""
@@ -162,6 +179,10 @@ def _format_of(text: str, path: str) -> Format:
         raise DocumentError([Fault(path=path, line=line, message="is not text: it holds zero bytes")])
     for each in FORMATS:
         if each.is_it(text):
+            if len(text) > each.largest_characters:
+                most = f"{each.largest_characters // 1_000_000} million characters"
+                message = f"looks like {each.name}, but is longer than {most}"
+                raise DocumentError([Fault(path=path, message=message)])
             return each
     what = "is empty" if not text.strip() else "is in no format that is read"
     names = "; ".join(each.name for each in FORMATS)

@@ -32,6 +32,7 @@ _PEER_TO_PEER = re.compile(r"OK|CNS|GNS|TNS|NS|DR|U")
 _LEGEND = re.compile(r"(NIC\d{1,4}):\s*(\S{1,64})")
 _HEADER = re.compile(r"\s*GPU\d{1,4}(?:\s+[A-Za-z]|\s*$)")
 _ROW = re.compile(r"\s*GPU\d{1,4}\s+(?:X|NV\d|PIX|PXB|PHB|NODE|SYS|SOC|OK|CNS|GNS|TNS|NS)\b")
+_SEARCHED = 200_000
 _AFTER_DEVICES = ("CPU", "NUMA", "GPU")
 
 
@@ -76,7 +77,7 @@ def is_topology_matrix(text: str) -> bool:
     """
     if "GPU" not in text:
         return False
-    lines = [_plain(line) for line in text.splitlines()[:5000]]
+    lines = [_plain(line) for line in text[:_SEARCHED].splitlines()]
     return any(map(_HEADER.match, lines)) and any(map(_ROW.match, lines))
 
 
