@@ -161,3 +161,45 @@ def test_schedulers_that_contradict_are_refused_and_an_option_decides():
 
 def test_text_that_is_too_long_is_refused_before_it_is_read():
     assert "longer than 2 million characters" in refusal({"f": "SwitchName=a Nodes=b\n" * 200_000})
+
+
+def test_scan_of_a_rail_optimized_fabric_says_all_but_the_gpu():
+    found = imported("ibnetdiscover-rails.txt", "topo-4-nic-legend-dgx-h100.txt", system="dgx-h100")
+    cluster = parse_cluster(found.text)
+    assert (cluster.nodes, cluster.nics_per_node) == (4, 8)
+    assert cluster.fabric.kind == "rail-optimized"
+    assert (cluster.fabric.link.name, cluster.fabric.switch) == ("infiniband-ndr-400", "quantum-2-qm9700")
+    # 32 ports of nodes over 16 up-links of the same rate.
+    assert cluster.fabric.oversubscription == 2
+    assert any("not counted as nodes, they have few ports: login1 (1)" in note for note in found.notes)
+    assert any("gpu002 mlx5_5 [1] - MF0;leaf5:MQM9700/U1 [3] at 2xNDR" in note for note in found.notes)
+    assert "# note: ibnetdiscover-rails.txt: degraded links of nodes" in found.text
+
+
+def test_scan_of_a_leaf_spine_fabric_names_the_degraded_link():
+    found = imported("iblinkinfo-leaf-spine.txt", system="azure-nd-a100-v4")
+    cluster = parse_cluster(found.text)
+    assert (cluster.nodes, cluster.fabric.kind, cluster.fabric.oversubscription) == (6, "leaf-spine", 1)
+    assert (cluster.fabric.link.name, cluster.fabric.switch) == ("infiniband-hdr-200", "quantum-qm8700")
+    assert any("node5 mlx5_0 [1] - MF0;leaf1:MQM8700/U1 [3] at 4xEDR" in note for note in found.notes)
+    assert any(
+        "1 port of a host; azure-nd-a100-v4 has 8 NICs and goes before it" in note for note in found.notes
+    )
+
+
+def test_scan_of_one_switch_is_told_apart():
+    cluster = cluster_of("iblinkinfo-lines.txt", system="dgx-h100")
+    assert (cluster.nodes, cluster.fabric.kind) == (2, "single-switch")
+
+
+def test_rails_without_spines_are_rail_only():
+    lines = [f'Switch\t65 "S-a{rail}"\t# "leaf{rail}" enhanced port 0 lid {rail} lmc 0' for rail in range(2)]
+    ports = [
+        f'[{node}]\t"H-b{rail}{node}"[1](b)\t# "n{node} mlx5_{rail}" lid 9 4xNDR'
+        for rail in range(2)
+        for node in range(4)
+    ]
+    adapters = [f'Ca\t1 "H-b{rail}{node}"\t# "n{node} mlx5_{rail}"' for rail in range(2) for node in range(4)]
+    text = "\n".join([lines[0], *ports[:4], lines[1], *ports[4:], *adapters])
+    cluster = parse_cluster(import_cluster({"f": text}, system="dgx-h100").text)
+    assert (cluster.nodes, cluster.fabric.kind, cluster.fabric.switch) == (4, "rail-only", "quantum-2-qm9700")

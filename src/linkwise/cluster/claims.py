@@ -8,7 +8,10 @@ from typing import Any
 
 from linkwise.errors import Fault
 
-__all__ = ["Claim", "Evidence", "groups_joined", "weigh"]
+__all__ = ["Claim", "Evidence", "counted", "groups_joined", "weigh"]
+
+
+_OPTIONS = {"nodes": ", or give --nodes", "link": ", or give --link"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +117,21 @@ def weigh(claims: Iterable[Claim], *, settled: Mapping[str, object]) -> Evidence
 
 def _contradiction(first: Claim, second: Claim) -> Fault:
     said = f"{second.path} says: {second.why}; {first.path} says: {first.why}"
-    return Fault(path=second.path, key=second.key, message=f"two files contradict: {said}; leave one out")
+    todo = f"leave one out{_OPTIONS.get(second.key, '')}"
+    return Fault(path=second.path, key=second.key, message=f"two files contradict: {said}; {todo}")
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Return a number with its noun: ``"1 leaf"``, ``"2 leaves"``.
+
+    Parameters
+    ----------
+    number
+        The number.
+    one, many
+        The noun; its plural where that is not with an s.
+    """
+    return f"{number} {one if number == 1 else many or one + 's'}"
 
 
 def groups_joined(members: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[set[str]]:

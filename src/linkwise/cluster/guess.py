@@ -29,12 +29,15 @@ class NodeChoice:
         Why it was chosen, for a reader.
     faults
         Why none can be chosen, and what to do.
+    notes
+        What the files say of the node and its system has otherwise.
     """
 
     system: str | None = None
     described: Mapping[str, str | int] = field(default_factory=dict, hash=False)
     comment: str = ""
     faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def choose_node(evidence: Evidence, *, system: str | None, gpu: str | None) -> NodeChoice:
@@ -53,7 +56,8 @@ def choose_node(evidence: Evidence, *, system: str | None, gpu: str | None) -> N
         faults = tuple(_misfits(stated, evidence, gpu))
         why = "as the option says" if system is not None else evidence.claims["system"].why
         source = "" if system is not None else f"{evidence.where('system')}: "
-        return NodeChoice(system=stated.name, comment=f"{source}{why}", faults=faults)
+        notes = tuple(_other_nics(stated, evidence))
+        return NodeChoice(system=stated.name, comment=f"{source}{why}", faults=faults, notes=notes)
     if evidence.value("gpus_per_node") is None:
         message = (
             "no file says what a node has; add one that does (nvidia-smi topo -m, NCCL's XML, node labels)"
@@ -118,6 +122,12 @@ def _misfits(system: System, evidence: Evidence, gpu: str | None) -> Iterator[Fa
     if links is not None and has not in links:
         words = " or ".join(map(str, sorted(links)))
         yield _misfit(evidence.where("nvlinks"), system, f"a GPU has {words} NVLinks", f"has {has or 'none'}")
+
+
+def _other_nics(system: System, evidence: Evidence) -> Iterator[str]:
+    claim = evidence.claims.get("nics")
+    if claim is not None and claim.value != system.nics:
+        yield f"{claim.path}: {claim.why}; {system.name} has {system.nics} NICs and goes before it"
 
 
 def _misfit(where: str, system: System, said: str, has: str) -> Fault:

@@ -12,10 +12,11 @@ from linkwise.cluster.cluster import FabricKind
 from linkwise.cluster.fabric_claims import slurm_claims
 from linkwise.cluster.guess import NodeChoice, choose_node
 from linkwise.cluster.imported_yaml import Line, imported_yaml
+from linkwise.cluster.infiniband_claims import infiniband_claims
 from linkwise.cluster.node_claims import matrix_claims, nccl_claims
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import DocumentError, Fault
-from linkwise.readers import nccl_topology, slurm_topology, topology_matrix
+from linkwise.readers import iblinkinfo, ibnetdiscover, nccl_topology, slurm_topology, topology_matrix
 
 __all__ = ["FORMATS", "Format", "Imported", "import_cluster"]
 
@@ -74,6 +75,20 @@ FORMATS: tuple[Format, ...] = (
         is_it=slurm_topology.is_slurm_topology_yaml,
         parse=slurm_topology.parse_slurm_topology_yaml,
         claims=slurm_claims,
+    ),
+    Format(
+        name="ibnetdiscover",
+        is_it=ibnetdiscover.is_ibnetdiscover,
+        parse=ibnetdiscover.parse_ibnetdiscover,
+        claims=infiniband_claims,
+        largest_characters=64_000_000,
+    ),
+    Format(
+        name="iblinkinfo",
+        is_it=iblinkinfo.is_iblinkinfo,
+        parse=iblinkinfo.parse_iblinkinfo,
+        claims=infiniband_claims,
+        largest_characters=64_000_000,
     ),
 )
 """The formats, in the order in which a text is tried on them."""
@@ -143,9 +158,10 @@ def import_cluster(
     if faults:
         raise DocumentError([*faults, _what_was_read(read, ())])
     lines = _lines(evidence, node, name=name, nodes=nodes)
-    text = imported_yaml(lines, read=read, notes=evidence.notes)
+    notes = (*evidence.notes, *node.notes)
+    text = imported_yaml(lines, read=read, notes=notes)
     _check(text, read)
-    return Imported(text=text, read=read, notes=evidence.notes)
+    return Imported(text=text, read=read, notes=notes)
 
 
 def _read_all(files: Mapping[str, str]) -> tuple[list[Claim], tuple[str, ...]]:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from linkwise import catalog
-from linkwise.cluster.claims import Claim, groups_joined
+from linkwise.cluster.claims import Claim, counted, groups_joined
 from linkwise.cluster.parts import rate_text
 from linkwise.cluster.pci_devices import GPU_OF_PCI_ID, NIC_OF_PCI_ID
 from linkwise.readers.nccl_topology import NcclGpu, NcclNet, NcclTopology
@@ -54,7 +54,9 @@ def matrix_claims(matrix: TopologyMatrix, path: str) -> Iterator[Claim]:
         The file it was read in.
     """
     gpus = matrix.gpus
-    yield Claim(key="gpus_per_node", value=len(gpus), path=path, why=f"{len(gpus)} GPUs in the matrix")
+    yield Claim(
+        key="gpus_per_node", value=len(gpus), path=path, why=f"{counted(len(gpus), 'GPU')} in the matrix"
+    )
     links = {gpu: [matrix.nvlinks(gpu, other) for other in gpus if other != gpu] for gpu in gpus}
     joined = [(one, other) for one in gpus for other in gpus if one != other and matrix.nvlinks(one, other)]
     yield from _domain_claims(groups_joined(gpus, joined), path)
@@ -66,7 +68,9 @@ def matrix_claims(matrix: TopologyMatrix, path: str) -> Iterator[Claim]:
         yield Claim(key="note", value=None, path=path, why="the matrix lists no NIC")
         return
     where = "behind the PCIe switch of a GPU (PIX or PXB)" if near else "in the matrix"
-    yield Claim(key="nics", value=len(kept), path=path, why=f"{len(kept)} NICs {where}", assumed=True)
+    yield Claim(
+        key="nics", value=len(kept), path=path, why=f"{counted(len(kept), 'NIC')} {where}", assumed=True
+    )
     if len(kept) < len(matrix.nics):
         others = ", ".join(matrix.nic_devices.get(nic, nic) for nic in matrix.nics if nic not in near)
         yield Claim(key="note", value=None, path=path, why=f"not counted, far from every GPU: {others}")
@@ -107,7 +111,7 @@ def nccl_claims(topology: NcclTopology, path: str) -> Iterator[Claim]:
     """
     per_host = Counter(gpu.host for gpu in topology.gpus)
     counts = sorted(set(per_host.values()))
-    why = f"{counts[-1]} GPUs in the topology"
+    why = f"{counted(counts[-1], 'GPU')} in the topology"
     if len(per_host) > 1:
         why = f"{len(per_host)} hosts with {', '.join(map(str, counts))} GPUs"
     yield Claim(key="gpus_per_node", value=counts[-1], path=path, why=why)
@@ -159,7 +163,7 @@ def _net_claims(nets: Sequence[NcclNet], hosts: int, path: str) -> Iterator[Clai
         yield Claim(key="note", value=None, path=path, why="the topology lists no network")
         return
     count = -(-len(nets) // hosts)
-    yield Claim(key="nics", value=count, path=path, why=f"{count} network ports that NCCL uses")
+    yield Claim(key="nics", value=count, path=path, why=f"{counted(count, 'network port')} that NCCL uses")
     cards = {NIC_OF_PCI_ID.get(net.pci_id) for net in nets}
     rates = {net.bytes_per_s for net in nets}
     card, rate = next(iter(cards)), next(iter(rates))
