@@ -71,7 +71,7 @@ def test_matrices_of_several_nodes_are_counted():
     text = (DATA / "topo-2-affinity-dgx-a100.txt").read_text()
     found = import_cluster({"a": text, "b": text, "c": text})
     assert parse_cluster(found.text).nodes == 3
-    assert "nodes: 3  # assumed: a: 3 files of one node each" in found.text
+    assert "nodes: 3  # assumed: a: 3 files of nvidia-smi topo -m, of one node each" in found.text
 
 
 def test_files_that_contradict_are_refused():
@@ -203,3 +203,55 @@ def test_rails_without_spines_are_rail_only():
     text = "\n".join([lines[0], *ports[:4], lines[1], *ports[4:], *adapters])
     cluster = parse_cluster(import_cluster({"f": text}, system="dgx-h100").text)
     assert (cluster.nodes, cluster.fabric.kind, cluster.fabric.switch) == (4, "rail-only", "quantum-2-qm9700")
+
+
+def test_instance_type_of_kubernetes_names_the_system():
+    found = imported("kubernetes-aws-p5.json")
+    cluster = parse_cluster(found.text)
+    assert (cluster.system, cluster.nodes, cluster.nics_per_node) == ("aws-p5", 16, 32)
+    assert "node: aws-p5  # kubernetes-aws-p5.json: instance type p5.48xlarge" in found.text
+
+
+def test_kubernetes_labels_say_the_gpu_of_the_node():
+    found = imported("kubernetes-gb200.json")
+    cluster = parse_cluster(found.text)
+    assert (cluster.system, cluster.nodes, cluster.nvlink_domain_gpus) == ("gb200-nvl72", 36, 72)
+    assert any("2 NVLink domains of 18 nodes" in note for note in found.notes)
+
+
+def test_nodes_that_are_not_alike_are_left_out_and_said():
+    text = (DATA / "kubernetes-aws-p5.json").read_text()
+    found = import_cluster(
+        {"f": text.replace('"nvidia.com/gpu.count": "8"', '"nvidia.com/gpu.count": "4"', 3)}
+    )
+    assert parse_cluster(found.text).nodes == 13
+    assert "nodes: 13  # assumed: f: 13 nodes of 17" in found.text
+    assert any("not counted" in note and "3 with 4 NVIDIA-H100-80GB-HBM3" in note for note in found.notes)
+
+
+def test_parts_of_gpus_are_said():
+    text = (DATA / "kubernetes-aws-p5.json").read_text().replace("80GB-HBM3", "80GB-HBM3-MIG-1g.10gb")
+    assert any("the GPUs are cut into parts" in note for note in import_cluster({"f": text}).notes)
+
+
+def test_list_without_a_gpu_says_so():
+    text = '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}'
+    assert any(
+        "1 node, none with a GPU" in note for note in import_cluster({"f": text}, system="dgx-h100").notes
+    )
+
+
+def test_topograph_says_how_many_nodes_there_are():
+    cluster = cluster_of("topograph-labels.json", "nccl-dgx-h100.xml")
+    assert (cluster.system, cluster.nodes) == ("dgx-h100", 12)
+
+
+def test_neighbours_of_a_node_say_the_rate_and_that_it_is_ethernet():
+    found = imported("lldp-roce.json", "topo-4-nic-legend-dgx-h100.txt", system="dgx-h100", nodes=8)
+    cluster = parse_cluster(found.text)
+    assert (cluster.nodes, cluster.fabric.link.name, cluster.fabric.switch) == (8, "roce-400", None)
+    assert any("not counted: eno1" in note for note in found.notes)
+
+
+def test_matrix_and_neighbours_of_the_same_node_are_one_node():
+    assert cluster_of("lldp-roce.json", "topo-4-nic-legend-dgx-h100.txt", system="dgx-h100").nodes == 1

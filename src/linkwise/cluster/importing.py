@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,18 @@ from linkwise.cluster.guess import NodeChoice, choose_node
 from linkwise.cluster.imported_yaml import Line, imported_yaml
 from linkwise.cluster.infiniband_claims import infiniband_claims
 from linkwise.cluster.node_claims import matrix_claims, nccl_claims
+from linkwise.cluster.placement_claims import lldp_claims, placement_claims
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import DocumentError, Fault
-from linkwise.readers import iblinkinfo, ibnetdiscover, nccl_topology, slurm_topology, topology_matrix
+from linkwise.readers import (
+    iblinkinfo,
+    ibnetdiscover,
+    lldp,
+    nccl_topology,
+    placed_nodes,
+    slurm_topology,
+    topology_matrix,
+)
 
 __all__ = ["FORMATS", "Format", "Imported", "import_cluster"]
 
@@ -62,6 +72,7 @@ FORMATS: tuple[Format, ...] = (
         is_it=nccl_topology.is_nccl_topology,
         parse=nccl_topology.parse_nccl_topology,
         claims=nccl_claims,
+        is_node=True,
         largest_characters=20_000_000,
     ),
     Format(
@@ -89,6 +100,27 @@ FORMATS: tuple[Format, ...] = (
         parse=iblinkinfo.parse_iblinkinfo,
         claims=infiniband_claims,
         largest_characters=64_000_000,
+    ),
+    Format(
+        name="Kubernetes nodes (kubectl get nodes -o json)",
+        is_it=placed_nodes.is_kubernetes_nodes,
+        parse=placed_nodes.parse_kubernetes_nodes,
+        claims=placement_claims,
+        largest_characters=64_000_000,
+    ),
+    Format(
+        name="topograph JSON",
+        is_it=placed_nodes.is_topograph,
+        parse=placed_nodes.parse_topograph,
+        claims=placement_claims,
+        largest_characters=64_000_000,
+    ),
+    Format(
+        name="LLDP JSON (lldpctl -f json)",
+        is_it=lldp.is_lldp,
+        parse=lldp.parse_lldp,
+        claims=lldp_claims,
+        is_node=True,
     ),
 )
 """The formats, in the order in which a text is tried on them."""
@@ -165,28 +197,31 @@ def import_cluster(
 
 
 def _read_all(files: Mapping[str, str]) -> tuple[list[Claim], tuple[str, ...]]:
+    """Return the claims of all files and what each was read as; the faults of all files together."""
     claims: list[Claim] = []
-    read: list[str] = []
+    formats: dict[str, Format] = {}
     faults: list[Fault] = []
-    failed: list[str] = []
-    node_files: list[str] = []
     for path, text in files.items():
         try:
             found = _format_of(text, path)
-            said = list(found.claims(found.parse(text, path=path), path))
+            claims += found.claims(found.parse(text, path=path), path)
+            formats[path] = found
         except DocumentError as error:
             faults += error.faults
-            failed.append(path)
-            continue
-        claims += said
-        read.append(f"{path} as {found.name}")
-        node_files += [path] if found.is_node else []
+    read = tuple(f"{path} as {found.name}" for path, found in formats.items())
     if faults:
-        raise DocumentError([*faults, _what_was_read(read, failed)])
-    if len(node_files) > 1:
-        why = f"{len(node_files)} files of one node each"
-        claims.append(Claim(key="nodes", value=len(node_files), path=node_files[0], why=why, assumed=True))
-    return claims, tuple(read)
+        raise DocumentError([*faults, _what_was_read(read, [path for path in files if path not in formats])])
+    return [*claims, *_files_of_nodes(formats)], read
+
+
+def _files_of_nodes(formats: Mapping[str, Format]) -> Iterator[Claim]:
+    """Yield how many nodes there are if each file of one format is of another node."""
+    counts = Counter(found.name for found in formats.values() if found.is_node)
+    name, count = max(counts.items(), key=lambda each: each[1], default=("", 0))
+    if count > 1:
+        path = next(path for path, found in formats.items() if found.name == name)
+        why = f"{count} files of {name}, of one node each"
+        yield Claim(key="nodes", value=count, path=path, why=why, assumed=True)
 
 
 def _format_of(text: str, path: str) -> Format:
