@@ -76,15 +76,26 @@ def test_matrices_of_several_nodes_are_counted():
 
 def test_files_that_contradict_are_refused():
     said = refusal(texts("topo-2-affinity-dgx-a100.txt", "topo-1-plain-dgx1-v100.txt"))
-    assert "nvlinks: two files contradict" in said
+    assert "nvlinks: contradiction" in said
     said = refusal(texts("nccl-gb200-two-trays.xml", "nccl-dgx-h100.xml"))
-    assert "gpus_per_node: two files contradict: nccl-dgx-h100.xml says: 8 GPUs in the topology" in said
+    assert "gpus_per_node: contradiction: nccl-dgx-h100.xml says: 8 GPUs in the topology" in said
 
 
 def test_option_that_contradicts_a_file_is_refused():
     said = refusal(texts("nccl-dgx-h100.xml"), system="dgx-a100")
     assert "its GPU is h100-sxm, but dgx-a100 has a100-sxm-80gb" in said
     assert "18 NVLinks, but dgx-a100 has 12" in said
+
+
+def test_option_that_contradicts_a_device_is_refused():
+    said = refusal(texts("nccl-dgx-h100.xml"), gpu="h200-sxm")
+    assert "PCI device 10de:2330 is h100-sxm; --gpu says: h200-sxm" in said
+
+
+def test_link_of_an_option_goes_before_that_of_a_file():
+    found = imported("ibnetdiscover-rails.txt", system="dgx-h100", link="infiniband-hdr-200")
+    assert "link: infiniband-hdr-200  # as the option says" in found.text
+    assert any("400 Gbit/s; not used, --link goes before it" in note for note in found.notes)
 
 
 def test_unknown_option_names_the_nearest():
@@ -153,10 +164,10 @@ def test_scheduler_goes_before_what_is_assumed_of_files_of_one_node():
 
 def test_schedulers_that_contradict_are_refused_and_an_option_decides():
     files = texts("slurm-tree.conf", "slurm-topology.yaml")
-    assert "nodes: two files contradict" in refusal(files, system="dgx-h100")
+    assert "nodes: contradiction" in refusal(files, system="dgx-h100")
     found = import_cluster(files, system="dgx-h100", nodes=20)
     assert parse_cluster(found.text).nodes == 20
-    assert any("32 nodes on 2 switches; the option says 20" in note for note in found.notes)
+    assert any("32 nodes on 2 switches; not used, --nodes goes before it" in note for note in found.notes)
 
 
 def test_text_that_is_too_long_is_refused_before_it_is_read():
@@ -255,3 +266,54 @@ def test_neighbours_of_a_node_say_the_rate_and_that_it_is_ethernet():
 
 def test_matrix_and_neighbours_of_the_same_node_are_one_node():
     assert cluster_of("lldp-roce.json", "topo-4-nic-legend-dgx-h100.txt", system="dgx-h100").nodes == 1
+
+
+def matrix_of(gpus, cell, nics=0, nic_cell="SYS"):
+    names = [*(f"GPU{place}" for place in range(gpus)), *(f"NIC{place}" for place in range(nics))]
+    rows = ["\t" + "\t".join(names)]
+    for one in names:
+        cells = []
+        for other in names:
+            of_gpus = one.startswith("GPU") and other.startswith("GPU")
+            cells.append("X" if one == other else cell(int(one[3:]), int(other[3:])) if of_gpus else nic_cell)
+        rows.append("\t".join([one, *cells]))
+    return "\n".join(rows)
+
+
+def test_pairs_with_a_bridge_are_domains_of_two():
+    text = matrix_of(4, lambda one, other: "NV12" if one // 2 == other // 2 else "SYS", nics=1)
+    cluster = parse_cluster(import_cluster({"f": text}).text)
+    assert (cluster.system, cluster.nvlink_domain_gpus) == ("azure-nc-a100-v4", 2)
+
+
+def test_link_of_nvlink_that_is_down_is_said_and_does_not_hide_the_system():
+    text = matrix_of(8, lambda one, other: "NV10" if 3 in (one, other) else "NV12", nics=8, nic_cell="PXB")
+    found = import_cluster({"f": text})
+    assert parse_cluster(found.text).system == "dgx-a100"
+    assert any("10 to 12 NVLinks; some are down" in note for note in found.notes)
+
+
+def test_nic_for_storage_that_looks_like_the_others_does_not_hide_the_system():
+    text = matrix_of(8, lambda *_: "NV12", nics=9)
+    found = import_cluster({"f": text})
+    assert parse_cluster(found.text).system == "dgx-a100"
+    assert any("9 NICs in the matrix; dgx-a100 has 8 NICs and goes before it" in note for note in found.notes)
+
+
+def test_mesh_in_a_matrix_and_in_xml_agree():
+    xml = "".join(
+        f'<pci busid="{gpu}" vendor="0x10de" device="0x20b2"><gpu dev="{gpu}">'
+        + "".join(
+            f'<nvlink target="{peer}" count="4" tclass="0x030200"/>' for peer in range(4) if peer != gpu
+        )
+        + "</gpu></pci>"
+        for gpu in range(4)
+    )
+    files = {"m": matrix_of(4, lambda *_: "NV4"), "x": f"<system><cpu>{xml}</cpu></system>"}
+    cluster = parse_cluster(import_cluster(files).text)
+    assert (cluster.gpu.name, cluster.gpus_per_node, cluster.nvlink_domain_gpus) == ("a100-sxm-80gb", 4, 4)
+
+
+def test_switch_that_cannot_carry_the_link_of_an_option_is_left_out():
+    cluster = cluster_of("iblinkinfo-leaf-spine.txt", system="dgx-h100", link="infiniband-ndr-400")
+    assert (cluster.fabric.link.name, cluster.fabric.switch) == ("infiniband-ndr-400", "quantum-2-qm9700")

@@ -13,7 +13,7 @@ from linkwise.errors import InputError
 
 DATA = Path(__file__).parents[1] / "data/imports"
 FILES = sorted(path for path in DATA.iterdir() if path.name != "README.md")
-LAWS = settings(max_examples=40, deadline=2000)
+LAWS = settings(max_examples=30, deadline=None)
 PIECES = st.sampled_from(
     ["", "\n", "\t", "X", "NV99", "GPU0", '"', "<", ">", "{", "}", "[", "]", "[0-9999999999]", "999999999999"]
 )

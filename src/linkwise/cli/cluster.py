@@ -51,7 +51,10 @@ def import_(
     from linkwise.cluster.importing import import_cluster
 
     target = None if output in (None, "-") else _free_path(str(output))
-    imported = import_cluster(_texts(files), name=name, nodes=nodes, system=system, gpu=gpu, link=link)
+    texts, unreadable = _texts(files)
+    imported = import_cluster(
+        texts, name=name, nodes=nodes, system=system, gpu=gpu, link=link, unreadable=unreadable
+    )
     for each in imported.read:
         click.echo(f"linkwise: read {each}", err=True)
     for each in imported.notes:
@@ -63,8 +66,8 @@ def import_(
         click.echo(f"linkwise: wrote {target}", err=True)
 
 
-def _texts(files: tuple[str, ...]) -> dict[str, str]:
-    """Return the text of each file by its path; the faults of all that cannot be read together."""
+def _texts(files: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:
+    """Return the text of each file by its path, and the faults of those that cannot be read."""
     from linkwise.documents import read_text
 
     texts: dict[str, str] = {}
@@ -78,9 +81,7 @@ def _texts(files: tuple[str, ...]) -> dict[str, str]:
             texts[name] = read_text(path, largest_bytes=_LARGEST_BYTES)
         except DocumentError as error:
             faults += error.faults
-    if faults:
-        raise DocumentError(faults)
-    return texts
+    return texts, faults
 
 
 def _free_path(output: str) -> Path:

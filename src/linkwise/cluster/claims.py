@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise.errors import Fault
@@ -27,11 +27,13 @@ class Claim:
         Its value: a name of the catalogue, a count, or a rate [bytes/s]; for ``nvlinks`` the numbers of
         links of one GPU that would look the same.
     path
-        The file it was read in.
+        The file it was read in, or the option that gives it.
     why
         How the file says it, for a reader.
     assumed
         Whether it was taken for granted; what another file states then goes before it.
+    settled
+        Whether it goes before what others state.
     """
 
     key: str
@@ -39,6 +41,7 @@ class Claim:
     path: str
     why: str
     assumed: bool = False
+    settled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,44 +84,40 @@ class Evidence:
         return ", ".join(dict.fromkeys(self.claims[key].path for key in keys if key in self.claims))
 
 
-def weigh(claims: Iterable[Claim], *, settled: Mapping[str, object]) -> Evidence:
+def weigh(claims: Iterable[Claim], *, nodes: int | None) -> Evidence:
     """Return what holds of all claims: stated goes before assumed, and what is stated must agree.
 
     Parameters
     ----------
     claims
-        The claims of all files.
-    settled
-        Values that options give; a claim that differs from one becomes a note.
+        The claims of options and files.
+    nodes
+        How many nodes an option says there are; it goes before what files say.
     """
     kept: dict[str, Claim] = {}
     notes: list[str] = []
     faults: list[Fault] = []
-    for claim in sorted(claims, key=lambda each: each.assumed):
+    if nodes is not None:
+        kept["nodes"] = Claim(key="nodes", value=nodes, path="--nodes", why=str(nodes), settled=True)
+    for claim in sorted(claims, key=lambda each: (not each.settled, each.assumed)):
         first = kept.setdefault(claim.key, claim)
-        given = settled.get(claim.key)
         if claim.key == "note":
             notes.append(f"{claim.path}: {claim.why}")
-        elif given is not None:
-            if claim.value != given:
-                notes.append(f"{claim.path}: {claim.why}; the option says {given} and goes before it")
+        elif isinstance(claim.value, frozenset) and first.value & claim.value:
+            kept[claim.key] = replace(first, value=first.value & claim.value)
         elif first.value != claim.value:
-            if claim.assumed:
+            if claim.assumed or first.settled:
                 notes.append(f"{claim.path}: {claim.why}; not used, {first.path} goes before it")
             else:
                 faults.append(_contradiction(first, claim))
     kept.pop("note", None)
-    return Evidence(
-        claims={key: claim for key, claim in kept.items() if settled.get(key) is None},
-        notes=tuple(dict.fromkeys(notes)),
-        faults=tuple(faults),
-    )
+    return Evidence(claims=kept, notes=tuple(dict.fromkeys(notes)), faults=tuple(faults))
 
 
 def _contradiction(first: Claim, second: Claim) -> Fault:
     said = f"{second.path} says: {second.why}; {first.path} says: {first.why}"
     todo = f"leave one out{_OPTIONS.get(second.key, '')}"
-    return Fault(path=second.path, key=second.key, message=f"two files contradict: {said}; {todo}")
+    return Fault(path=second.path, key=second.key, message=f"contradiction: {said}; {todo}")
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:

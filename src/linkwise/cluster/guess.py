@@ -15,6 +15,10 @@ from linkwise.errors import Fault
 __all__ = ["NodeChoice", "choose_node", "nvlinks_of"]
 
 
+_SPARE = 4
+"""NICs of a node that serve storage and management, at most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeChoice:
     """The node of an imported cluster.
@@ -40,39 +44,42 @@ class NodeChoice:
     notes: tuple[str, ...] = ()
 
 
-def choose_node(evidence: Evidence, *, system: str | None, gpu: str | None) -> NodeChoice:
+def choose_node(evidence: Evidence) -> NodeChoice:
     """Return the node that fits the evidence.
 
     Parameters
     ----------
     evidence
-        What the files say.
-    system, gpu
-        Names of the catalogue that were given as options.
+        What options and files say.
     """
-    named = system or evidence.value("system")
+    named = evidence.claims.get("system")
     if named is not None:
-        stated = catalog.system(named)
-        faults = tuple(_misfits(stated, evidence, gpu))
-        why = "as the option says" if system is not None else evidence.claims["system"].why
-        source = "" if system is not None else f"{evidence.where('system')}: "
-        notes = tuple(_other_nics(stated, evidence))
-        return NodeChoice(system=stated.name, comment=f"{source}{why}", faults=faults, notes=notes)
+        stated = catalog.system(named.value)
+        option = named.path.startswith("--")
+        return NodeChoice(
+            system=stated.name,
+            comment="as the option says" if option else f"{named.path}: {named.why}",
+            faults=tuple(_misfits(stated, evidence)),
+            notes=tuple(_other_nics(stated, evidence)),
+        )
     if evidence.value("gpus_per_node") is None:
         message = (
             "no file says what a node has; add one that does (nvidia-smi topo -m, NCCL's XML, node labels)"
         )
         return NodeChoice(faults=(Fault(message=f"{message}, or give --system, as in --system dgx-h100"),))
-    fitting = [each for each in _systems() if not [*_misfits(each, evidence, gpu)]]
-    fitting = [each for each in fitting if _ports_fit(each, evidence)]
-    wanted = gpu or evidence.value("gpu")
+    alike = [each for each in _systems() if not [*_misfits(each, evidence)]]
+    fitting = [each for each in alike if _ports_fit(each, evidence)]
+    if not fitting and "nics" in evidence.claims and evidence.claims["nics"].assumed:
+        # Clouds show the NIC of storage or management beside those of the fabric, at no PCIe switch.
+        fitting = [each for each in alike if _ports_fit(each, evidence, more_nics=True)]
+    wanted = evidence.value("gpu")
     if len({each.gpu for each in fitting}) > 1:
         return NodeChoice(faults=(_ambiguous(fitting, evidence),))
     if fitting:
         return _assumed(fitting, evidence)
     if wanted is None:
         return NodeChoice(faults=(_unknown_gpu(evidence),))
-    return _description(str(wanted), evidence)
+    return _description(wanted, evidence)
 
 
 @cache
@@ -99,12 +106,11 @@ def nvlinks_of(gpu: str) -> int | None:
     return round(links) if abs(links - round(links)) < 0.01 else None
 
 
-def _misfits(system: System, evidence: Evidence, gpu: str | None) -> Iterator[Fault]:
+def _misfits(system: System, evidence: Evidence) -> Iterator[Fault]:
     """Yield what the files say of a node and this system is not."""
-    stated_gpu = gpu or evidence.value("gpu")
-    if stated_gpu is not None and stated_gpu != system.gpu:
-        where = "the option --gpu" if gpu is not None else evidence.where("gpu")
-        yield _misfit(where, system, f"its GPU is {stated_gpu}", f"has {system.gpu}")
+    gpu = evidence.value("gpu")
+    if gpu is not None and gpu != system.gpu:
+        yield _misfit(evidence.where("gpu"), system, f"its GPU is {gpu}", f"has {system.gpu}")
     count = evidence.value("gpus_per_node")
     if count is not None and count != system.gpus_per_node:
         what = f"a node has {count} GPUs"
@@ -134,11 +140,11 @@ def _misfit(where: str, system: System, said: str, has: str) -> Fault:
     return Fault(path=where, message=f"{said}, but {system.name} {has}; name another --system, or none")
 
 
-def _ports_fit(system: System, evidence: Evidence) -> bool:
+def _ports_fit(system: System, evidence: Evidence, *, more_nics: bool = False) -> bool:
     nics, rate = evidence.value("nics"), evidence.value("nic_bytes_per_s")
     card, link = evidence.value("nic"), evidence.value("link")
     return (
-        (nics is None or nics == system.nics)
+        (nics is None or nics == system.nics or (more_nics and system.nics < nics <= system.nics + _SPARE))
         and (rate is None or abs(rate - system.nic_bytes_per_s) <= 0.01 * rate)
         and (card is None or card == system.nic)
         and (link is None or system.link is None or _same_protocol(link, system))
@@ -170,7 +176,8 @@ def _assumed(fitting: Sequence[System], evidence: Evidence) -> NodeChoice:
     also = f"; {', '.join(each.name for each in others[:4])} would fit too" if others else ""
     where = evidence.where("gpus_per_node", "nics", "gpu")
     what = f"{known + ': ' if known else ''}{_found(evidence)} fit it"
-    return NodeChoice(system=first.name, comment=f"assumed: {what} ({where}){also}")
+    notes = tuple(_other_nics(first, evidence))
+    return NodeChoice(system=first.name, comment=f"assumed: {what} ({where}){also}", notes=notes)
 
 
 def _ambiguous(fitting: Sequence[System], evidence: Evidence) -> Fault:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from linkwise import catalog
+from linkwise.catalog import System
 from linkwise.cluster.claims import Claim, Evidence, weigh
 from linkwise.cluster.cluster import FabricKind
 from linkwise.cluster.fabric_claims import slurm_claims
@@ -15,6 +16,7 @@ from linkwise.cluster.guess import NodeChoice, choose_node
 from linkwise.cluster.imported_yaml import Line, imported_yaml
 from linkwise.cluster.infiniband_claims import infiniband_claims
 from linkwise.cluster.node_claims import matrix_claims, nccl_claims
+from linkwise.cluster.parts import fabric_switch_misfits
 from linkwise.cluster.placement_claims import lldp_claims, placement_claims
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import DocumentError, Fault
@@ -31,6 +33,10 @@ from linkwise.readers import (
 __all__ = ["FORMATS", "Format", "Imported", "import_cluster"]
 
 
+_SEARCHED = 1_000_000
+"""Characters at the start of a text by which its format is told."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """One format that is read.
@@ -40,7 +46,7 @@ class Format:
     name
         What prints it.
     is_it
-        Whether a text looks like it.
+        Whether the start of a text looks like it.
     parse
         From the text and its path to a value of `readers`.
     claims
@@ -153,6 +159,7 @@ def import_cluster(
     system: str | None = None,
     gpu: str | None = None,
     link: str | None = None,
+    unreadable: Sequence[Fault] = (),
 ) -> Imported:
     """Return the cluster that some files describe together.
 
@@ -166,6 +173,8 @@ def import_cluster(
         How many nodes there are; goes before what files say.
     system, gpu, link
         Names of the catalogue for what the files do not say; `link` goes before what files say.
+    unreadable
+        Faults of files that could not be opened, to be told with those of the others.
 
     Raises
     ------
@@ -175,32 +184,32 @@ def import_cluster(
     UnknownName
         If an option names nothing of the catalogue.
     """
-    system = None if system is None else catalog.system(system).name
-    gpu = None if gpu is None else catalog.gpu(gpu).name
-    link = None if link is None else catalog.link(link).name
-    claims, read = _read_all(files)
-    evidence = weigh(claims, settled={"nodes": nodes, "link": link, "system": system, "gpu": gpu})
-    if link is not None:
-        stated = Claim(key="link", value=link, path="--link", why="as the option says")
-        evidence = Evidence(
-            claims={**evidence.claims, "link": stated}, notes=evidence.notes, faults=evidence.faults
-        )
-    node = choose_node(evidence, system=system, gpu=gpu) if not evidence.faults else NodeChoice()
+    options = tuple(_options(system=system, gpu=gpu, link=link))
+    claims, read = _read_all(files, unreadable)
+    evidence = weigh([*options, *claims], nodes=nodes)
+    node = choose_node(evidence) if not evidence.faults else NodeChoice()
     faults = (*evidence.faults, *node.faults)
     if faults:
         raise DocumentError([*faults, _what_was_read(read, ())])
-    lines = _lines(evidence, node, name=name, nodes=nodes)
     notes = (*evidence.notes, *node.notes)
-    text = imported_yaml(lines, read=read, notes=notes)
+    text = imported_yaml(_lines(evidence, node, name=name), read=read, notes=notes)
     _check(text, read)
     return Imported(text=text, read=read, notes=notes)
 
 
-def _read_all(files: Mapping[str, str]) -> tuple[list[Claim], tuple[str, ...]]:
+def _options(**given: str | None) -> Iterator[Claim]:
+    """Yield what options say, by the names of the catalogue; that of a link goes before every file."""
+    for key, name in given.items():
+        if name is not None:
+            found = catalog.entry(key, name).name
+            yield Claim(key=key, value=found, path=f"--{key}", why=found, settled=key == "link")
+
+
+def _read_all(files: Mapping[str, str], unreadable: Sequence[Fault]) -> tuple[list[Claim], tuple[str, ...]]:
     """Return the claims of all files and what each was read as; the faults of all files together."""
     claims: list[Claim] = []
     formats: dict[str, Format] = {}
-    faults: list[Fault] = []
+    faults = list(unreadable)
     for path, text in files.items():
         try:
             found = _format_of(text, path)
@@ -210,7 +219,8 @@ def _read_all(files: Mapping[str, str]) -> tuple[list[Claim], tuple[str, ...]]:
             faults += error.faults
     read = tuple(f"{path} as {found.name}" for path, found in formats.items())
     if faults:
-        raise DocumentError([*faults, _what_was_read(read, [path for path in files if path not in formats])])
+        failed = [each.path or "" for each in unreadable] + [path for path in files if path not in formats]
+        raise DocumentError([*faults, _what_was_read(read, failed)])
     return [*claims, *_files_of_nodes(formats)], read
 
 
@@ -228,8 +238,9 @@ def _format_of(text: str, path: str) -> Format:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise DocumentError([Fault(path=path, line=line, message="is not text: it holds zero bytes")])
+    start = text[:_SEARCHED]
     for each in FORMATS:
-        if each.is_it(text):
+        if each.is_it(start):
             if len(text) > each.largest_characters:
                 most = f"{each.largest_characters // 1_000_000} million characters"
                 message = f"looks like {each.name}, but is longer than {most}"
@@ -247,67 +258,73 @@ def _what_was_read(read: Sequence[str], failed: Sequence[str]) -> Fault:
     return Fault(message=f"nothing was written; {'; '.join(parts)}")
 
 
-def _lines(evidence: Evidence, node: NodeChoice, *, name: str | None, nodes: int | None) -> list[Line]:
-    lines = [] if name is None else [Line(key="name", value=name)]
-    lines.append(_nodes_line(evidence, nodes))
-    lines.append(Line(key="node", value=node.system or node.described, comment=node.comment))
-    return [*lines, *_fabric_lines(evidence, node, int(str(lines[-2].value)))]
+def _lines(evidence: Evidence, node: NodeChoice, *, name: str | None) -> list[Line]:
+    named = [] if name is None else [Line(key="name", value=name)]
+    count = _nodes_line(evidence)
+    described = Line(key="node", value=node.system or node.described, comment=node.comment)
+    return [*named, count, described, *_fabric_lines(evidence, node, one_node=count.value == 1)]
 
 
-def _nodes_line(evidence: Evidence, nodes: int | None) -> Line:
+def _nodes_line(evidence: Evidence) -> Line:
     claim = evidence.claims.get("nodes")
-    if nodes is not None:
-        return Line(key="nodes", value=nodes, comment="as the option says")
     if claim is None:
         return Line(key="nodes", value=1, comment="assumed: no file says how many; give --nodes")
-    words = f"{claim.path}: {claim.why}"
-    return Line(key="nodes", value=claim.value, comment=f"assumed: {words}" if claim.assumed else words)
+    return _claimed("nodes", claim)
 
 
-def _fabric_lines(evidence: Evidence, node: NodeChoice, nodes: int) -> Iterator[Line]:
+def _fabric_lines(evidence: Evidence, node: NodeChoice, *, one_node: bool) -> Iterator[Line]:
     """Yield the keys of the fabric: those that files state, and defaults of the system that say so."""
     system = catalog.system(node.system) if node.system is not None else None
-    has_nics = system.nics if system is not None else node.described.get("nics")
-    if system is None and not has_nics:
-        if nodes == 1:
+    nics = system.nics if system is not None else int(node.described["nics"])
+    gpus = system.gpus_per_node if system is not None else int(node.described["gpus_per_node"])
+    link = _part("link", evidence, system.link if system is not None else None, node.system)
+    if one_node and link is None:
+        return
+    if not nics:
+        if one_node:
             yield Line(key="fabric.kind", value="none", comment="assumed: one node, and no NIC is known")
         return
-    kind = _kind(evidence, system.nics >= system.gpus_per_node if system is not None else None, nodes)
-    if kind is not None:
-        yield kind
-    link = evidence.claims.get("link")
+    yield _kind_line(evidence, rails=nics >= gpus > 1)
     if link is not None:
-        yield _claimed("link", link)
-    elif system is not None and system.link is not None:
-        yield Line(key="fabric.link", value=system.link, comment=f"assumed: the link of {system.name}")
-    chosen = link.value if link is not None else system.link if system is not None else None
-    switch = evidence.claims.get("switch")
-    if switch is not None:
-        yield _claimed("switch", switch)
-    elif system is not None and system.switch is not None and chosen == system.link:
-        yield Line(key="fabric.switch", value=system.switch, comment=f"assumed: the switch of {system.name}")
+        yield link
+        yield from _switch_lines(evidence, str(link.value), system)
     if "oversubscription" in evidence.claims:
-        yield _claimed("oversubscription", evidence.claims["oversubscription"])
+        yield _claimed("fabric.oversubscription", evidence.claims["oversubscription"])
+
+
+def _part(key: str, evidence: Evidence, default: str | None, owner: str | None) -> Line | None:
+    """Return the line of a part that a file states, or else that is the default of the system."""
+    claim = evidence.claims.get(key)
+    if claim is not None:
+        return _claimed(f"fabric.{key}", claim)
+    if default is None:
+        return None
+    return Line(key=f"fabric.{key}", value=default, comment=f"assumed: the {key} of {owner}")
+
+
+def _switch_lines(evidence: Evidence, link: str, system: System | None) -> Iterator[Line]:
+    """Yield the switch, but for one that cannot carry the link."""
+    default = system.switch if system is not None and system.link == link else None
+    line = _part("switch", evidence, default, system.name if system is not None else None)
+    if line is not None and [*fabric_switch_misfits(str(line.value), link)] and default is not None:
+        line = Line(key="fabric.switch", value=default, comment=f"assumed: the switch for {link}")
+    if line is not None and not [*fabric_switch_misfits(str(line.value), link)]:
+        yield line
+
+
+def _kind_line(evidence: Evidence, *, rails: bool) -> Line:
+    claim = evidence.claims.get("kind")
+    if claim is not None:
+        return _claimed("fabric.kind", claim)
+    kind = FabricKind.RAIL_OPTIMIZED if rails else FabricKind.LEAF_SPINE
+    reason = "a NIC for each GPU" if rails else "not a NIC for each GPU"
+    comment = f"assumed: {reason}; no file says how it is wired"
+    return Line(key="fabric.kind", value=str(kind), comment=comment)
 
 
 def _claimed(key: str, claim: Claim) -> Line:
-    words = claim.why if claim.path.startswith("--") else f"{claim.path}: {claim.why}"
-    return Line(
-        key=f"fabric.{key}", value=claim.value, comment=f"assumed: {words}" if claim.assumed else words
-    )
-
-
-def _kind(evidence: Evidence, has_rails: bool | None, nodes: int) -> Line | None:  # noqa: FBT001 (a fact)
-    claim = evidence.claims.get("kind")
-    if claim is not None:
-        return _claimed("kind", claim)
-    if nodes == 1 and has_rails is None:
-        return None
-    kind = FabricKind.RAIL_OPTIMIZED if has_rails else FabricKind.LEAF_SPINE
-    reason = "a NIC for each GPU" if has_rails else "fewer NICs than GPUs, or not known"
-    return Line(
-        key="fabric.kind", value=str(kind), comment=f"assumed: {reason}; no file says how it is wired"
-    )
+    words = "as the option says" if claim.path.startswith("--") else f"{claim.path}: {claim.why}"
+    return Line(key=key, value=claim.value, comment=f"assumed: {words}" if claim.assumed else words)
 
 
 def _check(text: str, read: Sequence[str]) -> None:

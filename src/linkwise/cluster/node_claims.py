@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from linkwise import catalog
 from linkwise.cluster.claims import Claim, counted, groups_joined
@@ -61,7 +62,8 @@ def matrix_claims(matrix: TopologyMatrix, path: str) -> Iterator[Claim]:
     joined = [(one, other) for one in gpus for other in gpus if one != other and matrix.nvlinks(one, other)]
     yield from _domain_claims(groups_joined(gpus, joined), path)
     if len(gpus) > 1:
-        yield from _nvlink_claims(links[gpus[0]], path)
+        # The GPU with most links is one without a link that is down.
+        yield from _nvlink_claims(max(links.values(), key=sum), path)
     near = [nic for nic in matrix.nics if any(matrix.cells[nic, gpu] in _NEAR for gpu in gpus)]
     kept = near or list(matrix.nics)
     if not kept:
@@ -89,14 +91,18 @@ def _domain_claims(groups: Sequence[set[str]], path: str) -> Iterator[Claim]:
 
 
 def _nvlink_claims(cells: Sequence[int], path: str) -> Iterator[Claim]:
-    """Yield how many NVLinks a GPU has: those of one pair behind a switch, of all pairs in a mesh."""
-    over_all = sum(cells)
-    numbers = {over_all} if over_all <= _MOST_LINKS else set()
-    if len(set(cells)) == 1:
-        numbers.add(cells[0])
-    if numbers and over_all:
+    """Yield how many NVLinks a GPU has: those of all pairs in a mesh, of one pair behind a switch."""
+    over_all, most = sum(cells), max(cells)
+    if over_all == 0:
+        return
+    behind_a_switch = min(cells) > 0
+    numbers = ({over_all} if over_all <= _MOST_LINKS else set()) | ({most} if behind_a_switch else set())
+    if numbers:
         words = " or ".join(map(str, sorted(numbers)))
         yield Claim(key="nvlinks", value=frozenset(numbers), path=path, why=f"{words} NVLinks of a GPU")
+    if over_all > _MOST_LINKS and len(set(cells)) > 1:
+        why = f"pairs behind one switch have {min(cells)} to {most} NVLinks; some are down"
+        yield Claim(key="note", value=None, path=path, why=why)
 
 
 def nccl_claims(topology: NcclTopology, path: str) -> Iterator[Claim]:
@@ -146,7 +152,10 @@ def _xml_domain_claims(gpus: Sequence[NcclGpu], path: str) -> Iterator[Claim]:
     ]
     switched = [names[gpu.host, gpu.bus_id] for gpu in gpus if gpu.switched]
     pairs += [(switched[0], other) for other in switched[1:]]
-    yield from _domain_claims(groups_joined(names.values(), pairs), path)
+    # NCCL lists the trays of an NVLink domain that one job used, which may be some of them.
+    some = len({gpu.host for gpu in gpus}) > 1
+    for claim in _domain_claims(groups_joined(names.values(), pairs), path):
+        yield replace(claim, assumed=claim.assumed or some)
     links = max(sum(gpu.nvlinks.values()) for gpu in gpus)
     if links and all(gpu.pci_id.startswith(_NVIDIA) for gpu in gpus):
         yield Claim(key="nvlinks", value=frozenset({links}), path=path, why=f"{links} NVLinks of a GPU")

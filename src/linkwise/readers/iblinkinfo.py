@@ -61,7 +61,7 @@ def is_iblinkinfo(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return _LOOKS.search(text) is not None
 

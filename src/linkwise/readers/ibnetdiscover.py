@@ -35,7 +35,7 @@ def is_ibnetdiscover(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return _LOOKS.search(text) is not None
 
@@ -72,9 +72,11 @@ def parse_ibnetdiscover(text: str, *, path: str | None = None) -> InfinibandFabr
             _add(found, device, match, line, number)
         elif line and not line.startswith(_KNOWN):
             found.faults.add(f"{excerpt(line)} is no line of ibnetdiscover", line=number)
-    for key, number in named.items():
-        if key not in found.devices:
-            found.faults.add(f"{key} is linked to but not listed; the file is cut short", line=number)
+    missing = [key for key in named if key not in found.devices]
+    if missing:
+        more = f" and {len(missing) - 1} more devices are" if len(missing) > 1 else " is"
+        said = f"{missing[0]}{more} linked to but not listed; the file is cut short"
+        found.faults.add(said, line=named[missing[0]])
     return found.finish()
 
 

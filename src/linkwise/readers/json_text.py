@@ -19,7 +19,7 @@ def looks_like_json(text: str, *words: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     words
         The keys.
     """

@@ -57,7 +57,7 @@ def is_lldp(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return looks_like_json(text, "lldp")
 

@@ -99,7 +99,7 @@ def is_nccl_topology(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return text.lstrip().startswith("<")
 

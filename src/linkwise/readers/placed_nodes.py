@@ -86,7 +86,7 @@ def is_topograph(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return looks_like_json(text, "instances")
 
@@ -139,7 +139,7 @@ def is_kubernetes_nodes(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return looks_like_json(text, "apiVersion", "kind", "metadata")
 

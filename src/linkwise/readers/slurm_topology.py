@@ -195,7 +195,7 @@ def is_slurm_topology(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return _LINE.search(text) is not None
 
@@ -263,7 +263,7 @@ def is_slurm_topology_yaml(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     return _YAML.search(text) is not None and _TYPES.search(text) is not None
 

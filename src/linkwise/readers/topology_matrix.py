@@ -73,7 +73,7 @@ def is_topology_matrix(text: str) -> bool:
     Parameters
     ----------
     text
-        The whole file.
+        The file, or its start.
     """
     if "GPU" not in text:
         return False
