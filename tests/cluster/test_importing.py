@@ -314,6 +314,29 @@ def test_mesh_in_a_matrix_and_in_xml_agree():
     assert (cluster.gpu.name, cluster.gpus_per_node, cluster.nvlink_domain_gpus) == ("a100-sxm-80gb", 4, 4)
 
 
+def test_outline_of_a_cloud_counts_devices_and_asks_for_the_system():
+    devices = "".join(
+        f'<pci busid="g{place}" class="0x030200"/><pci busid="n{place}" class="0x020700"/>'
+        for place in range(8)
+    )
+    files = {"f": f"<system><cpu>{devices}</cpu></system>"}
+    assert "8 GPUs and 8 NICs fit nodes of several GPUs" in refusal(files)
+    found = import_cluster(files, system="azure-nd-h100-v5")
+    assert parse_cluster(found.text).nics_per_node == 8
+    assert any("the file lists PCI devices only" in note for note in found.notes)
+
+
+def test_nvlinks_that_lead_to_no_device_of_the_file_leave_the_domain_open():
+    devices = "".join(
+        f'<pci busid="{gpu}" vendor="0x10de" device="0x20b5"><gpu dev="{gpu}">'
+        f'<nvlink target="{gpu}" count="12" tclass="0x030200"/></gpu></pci>'
+        for gpu in range(4)
+    )
+    files = {"x": f"<system><cpu>{devices}</cpu></system>"}
+    files["m"] = matrix_of(4, lambda one, other: "NV12" if one // 2 == other // 2 else "SYS")
+    assert parse_cluster(import_cluster(files).text).nvlink_domain_gpus == 2
+
+
 def test_switch_that_cannot_carry_the_link_of_an_option_is_left_out():
     cluster = cluster_of("iblinkinfo-leaf-spine.txt", system="dgx-h100", link="infiniband-ndr-400")
     assert (cluster.fabric.link.name, cluster.fabric.switch) == ("infiniband-ndr-400", "quantum-2-qm9700")

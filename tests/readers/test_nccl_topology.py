@@ -23,6 +23,16 @@ def test_node_with_nvswitch_and_infiniband_is_read():
     assert (net.name, net.bytes_per_s, net.pci_id, net.infiniband) == ("mlx5_0", 50e9, "15b3:1021", True)
 
 
+def test_outline_of_pci_devices_is_read_where_the_file_says_no_more():
+    devices = "".join(
+        f'<pci busid="g{place}" class="0x030200"/><pci busid="n{place}" class="0x020700"/>'
+        for place in range(4)
+    )
+    topology = parse_nccl_topology(f'<system version="1"><cpu>{devices}</cpu></system>')
+    assert [gpu.is_outline for gpu in topology.gpus] == [True] * 4
+    assert [(net.name, net.infiniband, net.bytes_per_s) for net in topology.nets][:1] == [("n0", True, None)]
+
+
 def test_hosts_of_one_nvlink_domain_are_told_apart():
     topology = parse_nccl_topology((DATA / "nccl-gb200-two-trays.xml").read_text())
     assert [gpu.host for gpu in topology.gpus] == ["0xabc"] * 4 + ["0xabd"] * 4
@@ -33,8 +43,11 @@ def test_hosts_of_one_nvlink_domain_are_told_apart():
     [
         (TWO[:-10], "x:6: not well-formed XML: no element found; the file is cut short"),
         (TWO.replace('busid="b1"', 'busid="b0"'), "x:4: the GPU 'b0' is here and in line 3; keep one"),
-        ("<graphs version='1'/>", "the root is <graphs>, a graph of channels; give NCCL_TOPO_DUMP_FILE"),
-        ("<html><body/></html>", "the root is <html>, not a topology of NCCL (<system>)"),
+        (
+            "<graphs version='1'/>",
+            "the root <graphs> is NCCL's graph of channels; give the file of NCCL_TOPO_DUMP_FILE",
+        ),
+        ("<html><body/></html>", "the root <html> is not NCCL's topology (<system>)"),
         ('<system version="1"><cpu/></system>', "the topology has no GPU"),
         ('<!DOCTYPE x [<!ENTITY a "b">]><system>&a;</system>', "has a document type (<!DOCTYPE)"),
         ("<system>" + "<pci>" * 100, "nested more than 64 deep"),

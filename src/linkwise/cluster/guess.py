@@ -8,7 +8,7 @@ from functools import cache
 
 from linkwise import catalog
 from linkwise.catalog import System
-from linkwise.cluster.claims import Evidence
+from linkwise.cluster.claims import Evidence, counted
 from linkwise.cluster.parts import rate_text
 from linkwise.errors import Fault
 
@@ -115,15 +115,11 @@ def _misfits(system: System, evidence: Evidence) -> Iterator[Fault]:
     if count is not None and count != system.gpus_per_node:
         what = f"a node has {count} GPUs"
         yield _misfit(evidence.where("gpus_per_node"), system, what, f"has {system.gpus_per_node}")
-    domain, expected = (
-        evidence.value("nvlink_domain_gpus"),
-        min(system.nvlink_domain_gpus, system.gpus_per_node),
-    )
-    # NCCL lists the trays of a rack that one job used, whole nodes of the domain.
-    trays = domain is not None and domain % system.gpus_per_node == 0 and domain <= system.nvlink_domain_gpus
-    if domain is not None and domain != expected and not trays:
-        what = f"NVLink joins {domain} of its GPUs"
-        yield _misfit(evidence.where("nvlink_domain_gpus"), system, what, f"joins {expected}")
+    domain = evidence.claims.get("nvlink_domain_gpus")
+    expected = min(system.nvlink_domain_gpus, system.gpus_per_node)
+    if domain is not None and domain.value != expected and not domain.assumed:
+        what = f"NVLink joins {domain.value} of its GPUs"
+        yield _misfit(domain.path, system, what, f"joins {expected}")
     links, has = evidence.value("nvlinks"), nvlinks_of(system.gpu)
     if links is not None and has not in links:
         words = " or ".join(map(str, sorted(links)))
@@ -159,15 +155,13 @@ def _same_protocol(link: str, system: System) -> bool:
 
 def _found(evidence: Evidence) -> str:
     """Return what of a node was found, in words."""
-    links, nics = evidence.value("nvlinks"), evidence.value("nics")
-    words = [f"{evidence.value('gpus_per_node')} GPUs"]
+    links, nics, rate = (evidence.value(key) for key in ("nvlinks", "nics", "nic_bytes_per_s"))
+    words = [counted(evidence.value("gpus_per_node"), "GPU")]
     if links is not None:
         words.append(f"{' or '.join(map(str, sorted(links)))} NVLinks each")
     if nics is not None:
-        words.append(f"{nics} NICs")
-    if evidence.value("nic_bytes_per_s") is not None:
-        words.append(f"of {rate_text(evidence.value('nic_bytes_per_s'))}")
-    return " and ".join(filter(None, (", ".join(words[:2]), " ".join(words[2:]))))
+        words.append(counted(nics, "NIC") + (f" of {rate_text(rate)}" if rate is not None else ""))
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _assumed(fitting: Sequence[System], evidence: Evidence) -> NodeChoice:
@@ -197,9 +191,9 @@ def _unknown_gpu(evidence: Evidence) -> Fault:
 def _description(gpu: str, evidence: Evidence) -> NodeChoice:
     """Return a description of the node, where the GPU is known and no system fits."""
     described: dict[str, str | int] = {"gpu": gpu, "gpus_per_node": evidence.value("gpus_per_node")}
-    domain = evidence.value("nvlink_domain_gpus")
+    domain = evidence.claims.get("nvlink_domain_gpus")
     if domain is not None:
-        described["nvlink_domain_gpus"] = domain
+        described["nvlink_domain_gpus"] = domain.value
     nics, card, rate = (evidence.value(key) for key in ("nics", "nic", "nic_bytes_per_s"))
     link = evidence.value("link")
     if rate is None and card is None and link is not None:
@@ -212,4 +206,6 @@ def _description(gpu: str, evidence: Evidence) -> NodeChoice:
         described["nic_bytes_per_s"] = rate_text(rate)
     where = evidence.where("gpus_per_node", "gpu", "nics", "nic_bytes_per_s")
     lost = "; the rate of its NICs is not known, give --link to count them" if nics and not known else ""
-    return NodeChoice(described=described, comment=f"no system of the catalogue fits: {where}{lost}")
+    unsure = f"; NVLink domain assumed: {domain.why}" if domain is not None and domain.assumed else ""
+    comment = f"no system of the catalogue fits: {where}{unsure}{lost}"
+    return NodeChoice(described=described, comment=comment)

@@ -19,7 +19,7 @@ __all__ = ["infiniband_claims"]
 _LISTED = 20
 """Degraded links and odd hosts that are named one by one."""
 
-_NO_HOST = re.compile(r"Mellanox|NVIDIA|Aggregation|ConnectX|MT\d{4,5}", re.IGNORECASE)
+_NO_HOST = re.compile(r"^localhost\b|Mellanox|NVIDIA|Aggregation|ConnectX|MT\d{4,5}", re.IGNORECASE)
 """What adapters are called that no driver has given a name of a host, and those inside a switch."""
 
 _MODEL = re.compile(r"\bM?(QM\d\d|SB\d\d|Q\d\d)\d\d\b", re.IGNORECASE)
@@ -64,7 +64,8 @@ def infiniband_claims(fabric: InfinibandFabric, path: str) -> Iterator[Claim]:
         return
     nics = _usual_ports([len(ports) for ports in by_host.values()])
     nodes = {host: ports for host, ports in by_host.items() if 2 * len(ports) > nics}
-    why = f"{counted(len(nodes), 'host')} with {counted(nics, 'port')}"
+    most = "" if all(len(ports) == nics for ports in nodes.values()) else "most "
+    why = f"{counted(len(nodes), 'host')}, {most}with {counted(nics, 'port')}"
     yield Claim(key="nodes", value=len(nodes), path=path, why=why)
     why = f"{counted(nics, 'port')} of a host"
     yield Claim(key="nics", value=nics, path=path, why=why, assumed=True)

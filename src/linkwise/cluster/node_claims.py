@@ -124,7 +124,11 @@ def nccl_claims(topology: NcclTopology, path: str) -> Iterator[Claim]:
     if len(per_host) > 1:
         yield Claim(key="nodes", value=len(per_host), path=path, why=why, assumed=True)
     yield from _gpu_claims(topology.gpus, path)
-    yield from _xml_domain_claims(topology.gpus, path)
+    if any(gpu.is_outline for gpu in topology.gpus):
+        why = "the file lists PCI devices only: NVLinks and rates are not known"
+        yield Claim(key="note", value=None, path=path, why=why)
+    else:
+        yield from _xml_domain_claims(topology.gpus, path)
     yield from _net_claims(_physical(topology.nets), len(per_host), path)
 
 
@@ -152,11 +156,13 @@ def _xml_domain_claims(gpus: Sequence[NcclGpu], path: str) -> Iterator[Claim]:
     ]
     switched = [names[gpu.host, gpu.bus_id] for gpu in gpus if gpu.switched]
     pairs += [(switched[0], other) for other in switched[1:]]
-    # NCCL lists the trays of an NVLink domain that one job used, which may be some of them.
-    some = len({gpu.host for gpu in gpus}) > 1
-    for claim in _domain_claims(groups_joined(names.values(), pairs), path):
-        yield replace(claim, assumed=claim.assumed or some)
+    groups = groups_joined(names.values(), pairs)
     links = max(sum(gpu.nvlinks.values()) for gpu in gpus)
+    # NCCL lists the trays of an NVLink domain that one job used, which may be some of them; and in some
+    # virtual machines NVLinks lead to no device of the file.
+    unsure = len({gpu.host for gpu in gpus}) > 1 or (links > 0 and len(groups) == len(gpus) > 1)
+    for claim in _domain_claims(groups, path):
+        yield replace(claim, assumed=claim.assumed or unsure)
     if links and all(gpu.pci_id.startswith(_NVIDIA) for gpu in gpus):
         yield Claim(key="nvlinks", value=frozenset({links}), path=path, why=f"{links} NVLinks of a GPU")
 

@@ -27,6 +27,10 @@ MOST_ELEMENTS = 50_000
 
 _LARGEST = 10**9
 _GPU_ELEMENTS = ("nvlink", "xgmi")
+_GPU_CLASSES = ("0x0302", "0x0380", "0x1200")
+"""PCI classes of 3D controllers, other displays and processing accelerators."""
+_INFINIBAND_CLASS = "0x0207"
+_NET_CLASSES = (_INFINIBAND_CLASS, "0x0200")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +49,9 @@ class NcclGpu:
         Number of NVLinks (or xGMI links) by the bus id of the far end, which is a GPU or an NVSwitch.
     switched
         Whether a far end is an NVSwitch.
+    is_outline
+        Whether the file has only the PCI device, as the files that clouds hand out for NCCL_TOPO_FILE: then
+        NVLinks are not known.
     """
 
     host: str
@@ -52,6 +59,7 @@ class NcclGpu:
     pci_id: str = ""
     nvlinks: Mapping[str, int] = field(default_factory=dict, hash=False)
     switched: bool = False
+    is_outline: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +140,11 @@ def parse_nccl_topology(text: str, *, path: str | None = None) -> NcclTopology:
         reason = expat.errors.messages[error.code]
         cut = "; the file is cut short" if reason.startswith(("no element", "unclosed")) else ""
         raise reader.faults.refusal(f"not well-formed XML: {reason}{cut}", line=error.lineno) from None
-    if not reader.gpus:
+    gpus, nets = reader.gpus or reader.outline_gpus, reader.nets or reader.outline_nets
+    if not gpus:
         reader.faults.add("the topology has no GPU; dump it from a job that uses them")
     reader.faults.raise_any()
-    return NcclTopology(gpus=tuple(reader.gpus), nets=tuple(reader.nets))
+    return NcclTopology(gpus=tuple(gpus), nets=tuple(nets))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,6 +156,8 @@ class _Reader:
     open: list[_Element] = field(default_factory=list)
     gpus: list[NcclGpu] = field(default_factory=list)
     nets: list[NcclNet] = field(default_factory=list)
+    outline_gpus: list[NcclGpu] = field(default_factory=list)
+    outline_nets: list[NcclNet] = field(default_factory=list)
     lines: dict[tuple[str, str], int] = field(default_factory=dict)
     nvlinks: dict[str, int] = field(default_factory=dict)
     switched: bool = False
@@ -162,8 +173,9 @@ class _Reader:
     def start(self, name: str, attributes: dict[str, str]) -> None:
         self.elements += 1
         if not self.open and name != "system":
-            what = "a graph of channels; give NCCL_TOPO_DUMP_FILE" if name == "graphs" else "not a topology"
-            raise self.faults.refusal(f"the root is <{name[:40]}>, {what} of NCCL (<system>)", line=self.line)
+            what = "is NCCL's graph of channels" if name == "graphs" else "is not NCCL's topology (<system>)"
+            said = f"the root <{name[:40]}> {what}; give the file of NCCL_TOPO_DUMP_FILE"
+            raise self.faults.refusal(said, line=self.line)
         if self.elements > MOST_ELEMENTS or len(self.open) >= DEEPEST:
             limit = f"more than {MOST_ELEMENTS:,} elements, or nested more than {DEEPEST} deep"
             raise self.faults.refusal(limit, line=self.line)
@@ -173,12 +185,30 @@ class _Reader:
             self.read_nvlink(attributes)
         elif name == "net":
             self.read_net(attributes)
+        elif name == "pci":
+            self.outline(attributes)
         self.open.append(_Element(name=name, attributes=attributes))
 
     def end(self, name: str) -> None:
         self.open.pop()
         if name == "gpu":
             self.finish_gpu()
+
+    def outline(self, device: Mapping[str, str]) -> None:
+        """Keep a PCI device by its class, for files that say no more of it."""
+        host, bus_id, pci_id = (
+            self.above("cpu").get("host_hash", ""),
+            device.get("busid", ""),
+            _pci_id(device),
+        )
+        stated = device.get("class", "")
+        if stated.startswith(_GPU_CLASSES):
+            self.outline_gpus.append(NcclGpu(host=host, bus_id=bus_id[:32], pci_id=pci_id, is_outline=True))
+        elif stated.startswith(_NET_CLASSES):
+            infiniband = stated.startswith(_INFINIBAND_CLASS)
+            self.outline_nets.append(
+                NcclNet(host=host, name=bus_id[:32], bytes_per_s=None, pci_id=pci_id, infiniband=infiniband)
+            )
 
     def read_nvlink(self, attributes: Mapping[str, str]) -> None:
         target = attributes.get("target", "")
@@ -198,7 +228,7 @@ class _Reader:
                 name=attributes.get("name", "")[:64],
                 bytes_per_s=mbit_per_s * 1e6 / 8 or None,
                 pci_id=_pci_id(device),
-                infiniband=None if stated is None else stated.startswith("0x0207"),
+                infiniband=None if stated is None else stated.startswith(_INFINIBAND_CLASS),
             )
         )
 
