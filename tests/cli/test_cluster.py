@@ -74,3 +74,31 @@ def test_command_without_files_says_what_is_missing(told):
     code, _, err = told("cluster", "import")
     assert code == ExitCode.WRONG_INPUT
     assert "FILE" in err
+
+
+def test_standard_input_is_read_and_the_output_can_be_planned_from_a_pipe(told, monkeypatch):
+    import io
+    import sys
+    from types import SimpleNamespace
+
+    matrix = (DATA / "topo-4-nic-legend-dgx-h100.txt").read_bytes()
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(matrix)))
+    code, out, err = told("cluster", "import", "-", "--system", "dgx-h100", "--nodes", "2")
+    assert code == ExitCode.DONE
+    assert "linkwise: read <stdin> as nvidia-smi topo -m" in err
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(out.encode())))
+    code, _, _ = told(
+        "plan", "--model", "llama-3.1-8b", "--sequence-length", "8192", "--global-batch", "64",
+        "--cluster", "-", "--top", "1",
+    )  # fmt: skip
+    assert code == ExitCode.DONE
+
+
+def test_files_that_cannot_be_opened_are_told_with_the_faults_of_the_others(told, tmp_path):
+    bad = tmp_path / "bad.xml"
+    bad.write_text("<system>")
+    code, _, err = told("cluster", "import", str(tmp_path / "none"), str(bad), XML)
+    assert code == ExitCode.WRONG_INPUT
+    assert "no such file" in err
+    assert f"{bad}:1: not well-formed XML" in err
+    assert f"read: {XML} as NCCL topology XML; not read: {tmp_path / 'none'}, {bad}" in err

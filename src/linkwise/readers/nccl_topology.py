@@ -196,19 +196,14 @@ class _Reader:
 
     def outline(self, device: Mapping[str, str]) -> None:
         """Keep a PCI device by its class, for files that say no more of it."""
-        host, bus_id, pci_id = (
-            self.above("cpu").get("host_hash", ""),
-            device.get("busid", ""),
-            _pci_id(device),
-        )
-        stated = device.get("class", "")
+        host, pci_id = self.above("cpu").get("host_hash", ""), _pci_id(device)
+        bus_id, stated = device.get("busid", "")[:32], device.get("class", "")
         if stated.startswith(_GPU_CLASSES):
-            self.outline_gpus.append(NcclGpu(host=host, bus_id=bus_id[:32], pci_id=pci_id, is_outline=True))
+            self.outline_gpus.append(NcclGpu(host=host, bus_id=bus_id, pci_id=pci_id, is_outline=True))
         elif stated.startswith(_NET_CLASSES):
             infiniband = stated.startswith(_INFINIBAND_CLASS)
-            self.outline_nets.append(
-                NcclNet(host=host, name=bus_id[:32], bytes_per_s=None, pci_id=pci_id, infiniband=infiniband)
-            )
+            net = NcclNet(host=host, name=bus_id, bytes_per_s=None, pci_id=pci_id, infiniband=infiniband)
+            self.outline_nets.append(net)
 
     def read_nvlink(self, attributes: Mapping[str, str]) -> None:
         target = attributes.get("target", "")
