@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 _PRESENT = {
+    "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
     "torch": lambda: importlib.util.find_spec("torch") is not None,
     "netns": lambda: shutil.which("ip") is not None and os.geteuid() == 0,
     "slurm": lambda: shutil.which("sbatch") is not None,

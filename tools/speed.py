@@ -14,6 +14,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from linkwise.network.fat_tree import FatTree
+    from linkwise.network.flows import Routes
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ("linkwise",)
@@ -23,7 +28,7 @@ PEERS = (("calculon", 138.0), ("llm-analysis", 2000.0), ("SimuMax", 13.0))
 
 def main() -> None:
     """Print every figure."""
-    for show in (show_search, show_plan, show_start, show_size):
+    for show in (show_search, show_flows, show_plan, show_start, show_size):
         try:
             show()
         except Exception as error:  # noqa: BLE001 - figures are shown, whatever happens to one of them
@@ -61,6 +66,51 @@ def _plan_cpu_s(plan: object, job: object, cluster: object, offer: object) -> fl
     start = time.process_time()
     plan(job, cluster, offer=offer)  # type: ignore[operator]
     return time.process_time() - start
+
+
+def show_flows() -> None:
+    """Print the time of explicit flows over fat trees of tens of thousands of GPUs."""
+    import numpy as np
+
+    from linkwise.network.flows import load_bound_s, max_min_rates
+
+    def shifted(tree: FatTree, by: int, seed: int) -> Routes:
+        source = np.arange(tree.gpus)
+        return tree.routes(source, (source + by) % tree.gpus, np.zeros_like(source), seed=seed)
+
+    def step(tree: FatTree, *shifts: int) -> float:
+        start = time.perf_counter()
+        for seed, by in enumerate(shifts):
+            load_bound_s(shifted(tree, by, seed), np.full(tree.gpus, 1e9), tree.capacities)
+        return time.perf_counter() - start
+
+    def shared(tree: FatTree, by: int) -> float:
+        start = time.perf_counter()
+        max_min_rates(shifted(tree, by, 0), tree.capacities)
+        return time.perf_counter() - start
+
+    small, large = _fat_tree(65_536, 32), _fat_tree(102_400, 64)
+    seconds = min(step(small, 1024) for _ in range(3))
+    line("one step of 65,536 GPUs, explicit routes", f"{seconds:.3f} s", "0.5 s", good=seconds <= 0.5)
+    seconds = min(shared(small, 1024) for _ in range(3))
+    print(f"{'the same, shared by max-min fairness':44} {f'{seconds:.3f} s':>26}")
+    seconds = min(step(large, 128, 8) for _ in range(3))
+    line("gradient rings and sends, 102,400 GPUs", f"{seconds:.3f} s", "1 s", good=seconds <= 1.0)
+
+
+def _fat_tree(gpus: int, ports: int) -> FatTree:
+    """Return a rail-optimized fat tree of 400 Gbit/s whose switches have as many ports up as down."""
+    from linkwise.network.fat_tree import FatTree
+
+    return FatTree(
+        gpus=gpus,
+        gpus_per_node=8,
+        down=ports,
+        up=ports,
+        leaves_per_pod=ports,
+        rail_optimized=True,
+        link_bytes_per_s=50e9,
+    )
 
 
 def show_plan() -> None:

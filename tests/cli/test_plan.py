@@ -187,3 +187,33 @@ def test_plan_names_every_missing_option_at_once(capsys):
     _, _, err = planned(["--model", "llama-3.1-8b"], capsys)
     for option in ("--sequence-length", "--global-batch", "--cluster"):
         assert f"{option}: the option is required and missing" in err
+
+
+def _planned(tmp_path, *words):
+    out = tmp_path / "ranks.csv"
+    line = ["plan", "--model", "llama-3.1-8b", "--sequence-length", "4096", "--global-batch", "64"]
+    return run([*line, *words, "--ranks", str(out)]), out
+
+
+def test_ranks_of_the_first_layout_are_written(tmp_path, capsys):
+    code, out = _planned(tmp_path, "--cluster", "dgx-h100:2", "--top", "1", "--format", "json")
+    best = json.loads(capsys.readouterr().out)["layouts"][0]
+    rows = list(csv.DictReader(out.read_text(encoding="utf-8").splitlines()))
+    assert code == ExitCode.DONE
+    assert [row["rank"] for row in rows] == [str(rank) for rank in range(16)]
+    for group in ("tensor", "context", "expert", "data", "pipeline"):
+        assert {int(row[group]) for row in rows} == set(range(best[group]))
+
+
+def test_no_ranks_are_written_where_nothing_fits(tmp_path, capsys):
+    out = tmp_path / "ranks.csv"
+    line = ["plan", "--model", "gpt-3-175b", "--cluster", "dgx-h100:1", "--ranks", str(out)]
+    assert run([*line, "--sequence-length", "2048", "--global-batch", "8"]) == ExitCode.INFEASIBLE
+    assert "is not written: no layout fits" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_the_search(tmp_path, capsys):
+    code, _ = _planned(tmp_path / "nowhere", "--cluster", "dgx-h100:2")
+    assert code == ExitCode.WRONG_INPUT
+    assert "there is no directory" in capsys.readouterr().err

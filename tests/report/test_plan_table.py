@@ -144,6 +144,14 @@ def test_print_plan_escapes_what_a_name_would_do_to_the_terminal(make_layout, ma
     assert not set("\x1b\r") & set(text)
 
 
+@pytest.mark.parametrize(("ratio", "says"), [(1.0, False), (2.0, True)])
+def test_print_plan_says_how_far_the_fabric_is_oversubscribed(ratio, says, make_layout, make_plan):
+    result = make_plan([make_layout()])
+    cluster = result.cluster.model_copy(update={"oversubscription": ratio})
+    text = printed(result.model_copy(update={"cluster": cluster}), 160)
+    assert ("infiniband-ndr-400 oversubscribed 2:1" in text) is says
+
+
 def test_print_plan_is_plain_when_piped(make_layout, make_plan):
     assert "\x1b" not in printed(make_plan([make_layout(), make_layout()]))
 

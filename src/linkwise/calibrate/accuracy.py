@@ -53,7 +53,12 @@ class Accuracy:
 
     def regret(self, *, composed: bool) -> RegretScore:
         """Return the regret over groups of the composed source, or over all others."""
-        return score_regret([one for one in self.regrets if (one.source == COMPOSED_SOURCE) == composed])
+        return score_regret(self.regret_groups(composed=composed))
+
+    def regret_groups(self, *, composed: bool) -> tuple[RegretGroup, ...]:
+        """Return the groups of the composed source, or of all others, the largest regret first."""
+        groups = [one for one in self.regrets if (one.source == COMPOSED_SOURCE) == composed]
+        return tuple(sorted(groups, key=lambda group: -group.regret_fraction))
 
 
 def score_accuracy(

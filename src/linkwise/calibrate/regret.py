@@ -156,7 +156,8 @@ def _regret(layout: LayoutTimes, best: LayoutTimes) -> float:
 
 def _told(layout: LayoutTimes) -> str:
     measured, predicted = (format_quantity(time, "s") for time in (layout.measured_s, layout.predicted_s))
-    return f"{layout.name}: measured {measured}, predicted {predicted}"
+    off = 100.0 * (layout.predicted_s / layout.measured_s - 1.0)
+    return f"{layout.name}: measured {measured}, predicted {predicted} ({off:+.0f} %)"
 
 
 def _layout_times(predicted: PredictedRuns, rows: Sequence[int]) -> list[LayoutTimes]:

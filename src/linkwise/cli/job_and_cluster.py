@@ -1,9 +1,11 @@
-"""What `plan` and `explain` are given: JOB and CLUSTER as files, or a job as options."""
+"""What `plan`, `explain` and `compare` are given: JOB and CLUSTER as files, or a job as options."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,25 +13,44 @@ from linkwise.errors import DocumentError, Fault, InputError
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
+    from linkwise.cluster.variants import VariantAxes
     from linkwise.job import Job
 
-__all__ = ["job_and_cluster_arguments", "read_job_and_cluster"]
+__all__ = [
+    "job_and_cluster_arguments",
+    "job_and_clusters_arguments",
+    "read_job_and_cluster",
+    "read_job_and_clusters",
+]
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 JOB_OPTIONS = ("model", "sequence_length", "global_batch", "precision", "framework", "tokens")
 """Options that describe a job: keys of a `job/1` document."""
 
-_PARAMETERS = (
-    click.argument("job", required=False),
-    click.argument("cluster", required=False),
+_JOB_PARAMETERS = (
     click.option("--model", metavar="MODEL", help="A model of the catalogue, or a config.json."),
-    click.option("--cluster", "cluster_option", metavar="CLUSTER", help="A file, or SYSTEM:NODES."),
     click.option("--sequence-length", type=int, metavar="TOKENS", help="Tokens of one sequence."),
     click.option("--global-batch", type=int, metavar="SEQUENCES", help="Sequences per optimizer step."),
     click.option("--precision", metavar="WORD", help="bf16 (default), fp16, fp8, nvfp4 or tf32."),
     click.option("--framework", metavar="NAME", help="megatron (default), torchtitan, deepspeed, ddp..."),
     click.option("--tokens", type=float, metavar="TOKENS", help="Length of the whole training."),
+)
+_ONE_CLUSTER = (
+    click.argument("job", required=False),
+    click.argument("cluster", required=False),
+    click.option("--cluster", "cluster_option", metavar="CLUSTER", help="A file, or SYSTEM:NODES."),
+)
+_CLUSTERS = (
+    click.argument("job", required=False),
+    click.argument("clusters", nargs=-1, metavar="[CLUSTER]..."),
+    click.option(
+        "--cluster",
+        "cluster_options",
+        metavar="CLUSTER",
+        multiple=True,
+        help="A file, or SYSTEM:NODES; may be given again.",
+    ),
 )
 
 
@@ -41,7 +62,22 @@ def job_and_cluster_arguments(command: _Command) -> _Command:
     command
         A function that takes `job`, `cluster`, `cluster_option` and `JOB_OPTIONS`.
     """
-    for parameter in reversed(_PARAMETERS):
+    return _with_parameters(command, (*_ONE_CLUSTER, *_JOB_PARAMETERS))
+
+
+def job_and_clusters_arguments(command: _Command) -> _Command:
+    """Return `command` with the parameters that say which job is compared on which clusters.
+
+    Parameters
+    ----------
+    command
+        A function that takes `job`, `clusters`, `cluster_options` and `JOB_OPTIONS`.
+    """
+    return _with_parameters(command, (*_CLUSTERS, *_JOB_PARAMETERS))
+
+
+def _with_parameters(command: _Command, parameters: Sequence[Callable[[_Command], _Command]]) -> _Command:
+    for parameter in reversed(parameters):
         command = parameter(command)
     return command
 
@@ -72,11 +108,48 @@ def read_job_and_cluster(
     InputError
         With every fault of the job and of the cluster; also when an option would have no effect.
     """
-    _refuse_mixture(job, cluster, cluster_option, options)
-    where = cluster if cluster_option is None else cluster_option
-    if job == "-" and where == "-":
+    clusters = () if cluster is None else (cluster,)
+    cluster_options = () if cluster_option is None else (cluster_option,)
+    asked, (there,) = read_job_and_clusters(job, clusters, cluster_options, options, layout=layout)
+    return asked, there
+
+
+def read_job_and_clusters(
+    job: str | None,
+    clusters: Sequence[str],
+    cluster_options: Sequence[str],
+    options: Mapping[str, object],
+    *,
+    layout: Mapping[str, object] | None = None,
+    axes: VariantAxes | None = None,
+) -> tuple[Job, tuple[Cluster, ...]]:
+    """Return a job and the clusters it is put on, from files or options.
+
+    Parameters
+    ----------
+    job, clusters
+        The arguments JOB and CLUSTER.
+    cluster_options
+        The options that stand for CLUSTER.
+    options
+        The values of `JOB_OPTIONS`; ``None`` where not given.
+    layout
+        Degrees of a fixed layout, for a job that is given as options.
+    axes
+        What to vary of the one cluster that is given.
+
+    Raises
+    ------
+    InputError
+        With every fault of the job and of the clusters; also when an option would have no effect.
+    """
+    _refuse_mixture(job, clusters, cluster_options, options)
+    places = [*clusters, *cluster_options]
+    if [job, *places].count("-") > 1:
         raise InputError(
             "JOB and CLUSTER are both '-', but standard input can be read once; give one as a file"
+            if job == "-"
+            else "two clusters are '-', but standard input can be read once; give one as a file"
         )
 
     def read_job() -> Job:
@@ -84,37 +157,48 @@ def read_job_and_cluster(
 
         return room.read_job(job) if job is not None else room.job_from_options({**options, "layout": layout})
 
-    def read_cluster() -> Cluster:
-        from linkwise import cluster as room
+    def no_cluster() -> tuple[Cluster, ...]:
+        raise InputError(_no_cluster(job))
 
-        if where is None:
-            raise InputError(_no_cluster(job))
-        try:
-            return room.load_cluster(where)
-        except DocumentError:
-            raise
-        except InputError as error:
-            key = "CLUSTER" if cluster_option is None else "--cluster"
-            raise DocumentError([Fault(key=key, message=str(error))]) from None
-
-    asked, there = _both(read_job, read_cluster)
+    key = "CLUSTER" if clusters else "--cluster"
+    readers: list[Callable[[], object]] = [read_job]
+    readers += [partial(_read_clusters, where, key, axes) for where in places] or [no_cluster]
+    asked, *found = _all_read(readers)
+    there = tuple(each for variants in found for each in variants)
     _warn_of_old_prices(there)
     return asked, there
 
 
-def _warn_of_old_prices(cluster: Cluster) -> None:
+def _read_clusters(where: str, key: str, axes: VariantAxes | None) -> tuple[Cluster, ...]:
+    """Return the cluster at one place, or its variants."""
+    from linkwise.cluster.reading import load_document
+    from linkwise.cluster.variants import VariantAxes, cluster_variants
+
+    try:
+        document = load_document(where)
+    except DocumentError:
+        raise
+    except InputError as error:
+        raise DocumentError([Fault(key=key, message=str(error))]) from None
+    try:
+        return cluster_variants(document, axes or VariantAxes())
+    except DocumentError as error:
+        raise DocumentError(replace(fault, key=_spelled(fault.key)) for fault in error.faults) from None
+
+
+def _warn_of_old_prices(clusters: Sequence[Cluster]) -> None:
     """Say on standard error how old the prices are, by the calendar that the command line was given."""
-    if cluster.prices is None:
-        return
     from linkwise.cluster.prices import age_warning
 
-    warning = age_warning(cluster.prices, today=click.get_current_context().obj())
-    if warning is not None:
-        click.echo(f"linkwise: {warning}", err=True)
+    today = click.get_current_context().obj
+    for prices in dict.fromkeys(each.prices for each in clusters if each.prices is not None):
+        warning = age_warning(prices, today=today())
+        if warning is not None:
+            click.echo(f"linkwise: {warning}", err=True)
 
 
 def _refuse_mixture(
-    job: str | None, cluster: str | None, cluster_option: str | None, options: Mapping[str, object]
+    job: str | None, clusters: Sequence[str], cluster_options: Sequence[str], options: Mapping[str, object]
 ) -> None:
     given = [_spelled(name) for name in JOB_OPTIONS if options[name] is not None]
     if job is None and not given:
@@ -128,9 +212,10 @@ def _refuse_mixture(
             f"write {'them' if many else 'it'} into the file, or leave the file out "
             "(and give the cluster as --cluster)"
         )
-    if cluster is not None and cluster_option is not None:
+    if clusters and cluster_options:
         raise InputError(
-            f"--cluster {cluster_option} has no effect beside the argument {cluster!r}; leave one of them out"
+            f"--cluster {cluster_options[0]} has no effect beside the argument {clusters[0]!r}; "
+            "leave one of them out"
         )
 
 
@@ -140,15 +225,11 @@ def _no_cluster(job: str | None) -> str:
     return f"no CLUSTER beside the job {job!r}; give a file or SYSTEM:NODES, as in dgx-h100:32"
 
 
-_First = TypeVar("_First")
-_Second = TypeVar("_Second")
-
-
-def _both(first: Callable[[], _First], second: Callable[[], _Second]) -> tuple[_First, _Second]:
-    """Return what both give; if one fails, with the faults of the other too."""
+def _all_read(readers: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Return what all give; if any fail, with the faults of each."""
     errors: list[InputError] = []
-    read: list[object] = []
-    for each in (first, second):
+    read: list[Any] = []
+    for each in readers:
         try:
             read.append(each())
         except InputError as error:
@@ -156,8 +237,8 @@ def _both(first: Callable[[], _First], second: Callable[[], _Second]) -> tuple[_
     if len(errors) == 1:
         raise errors[0]
     if errors:
-        raise DocumentError(fault for error in errors for fault in _faults(error))
-    return read[0], read[1]  # type: ignore[return-value]
+        raise DocumentError(dict.fromkeys(fault for error in errors for fault in _faults(error)))
+    return read
 
 
 def _faults(error: InputError) -> tuple[Fault, ...]:

@@ -20,6 +20,7 @@ __all__ = ["VERBS", "main", "run"]
 
 VERBS: dict[str, str] = {
     "plan": "The best layouts of a job on a cluster: time, memory, and why the others lose.",
+    "compare": "One job on several clusters: time, price, break-even, scaling to the network wall.",
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "validate": "Score the model against measurements.",
     "cluster": "Make cluster documents from what other programs print.",

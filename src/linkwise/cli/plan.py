@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from linkwise.cli.files import check_target, write_whole
 from linkwise.cli.job_and_cluster import job_and_cluster_arguments, read_job_and_cluster
 from linkwise.errors import ExitCode
 
 if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
     from linkwise.report.results import PlanResult
+    from linkwise.search import Plan
 
 __all__ = ["plan"]
 
@@ -22,6 +28,13 @@ __all__ = ["plan"]
     "--top", type=click.IntRange(1, 10_000), default=10, show_default=True, help="How many layouts to print."
 )
 @click.option(
+    "--ranks",
+    "ranks_path",
+    type=click.Path(path_type=Path),
+    metavar="OUT.csv",
+    help="Write node, GPU and groups of each rank of the first layout.",
+)
+@click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def plan(
@@ -30,6 +43,7 @@ def plan(
     cluster: str | None,
     cluster_option: str | None,
     top: int,
+    ranks_path: Path | None,
     form: str,
     **options: object,
 ) -> int:
@@ -46,10 +60,27 @@ def plan(
     from linkwise.report.results import plan_result
     from linkwise.search import plan as search
 
+    if ranks_path is not None:
+        check_target("--ranks", ranks_path)
     asked, there = read_job_and_cluster(job, cluster, cluster_option, options)
-    found = plan_result(search(asked, there, top=top), job=asked, cluster=there)
-    _print(found, form)
+    found = search(asked, there, top=top)
+    if ranks_path is not None and found.layouts:
+        write_whole("--ranks", ranks_path, _ranks_csv(found, there))
+    elif ranks_path is not None:
+        click.echo(f"--ranks {ranks_path} is not written: no layout fits", err=True)
+    _print(plan_result(found, job=asked, cluster=there), form)
     return ExitCode.DONE if found.layouts else ExitCode.INFEASIBLE
+
+
+def _ranks_csv(found: Plan, cluster: Cluster) -> str:
+    from linkwise.layout import rank_places
+
+    places = rank_places(found.layouts[0].layout, cluster.gpus_per_node)
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(places)
+    rows.writerows(zip(*(column.tolist() for column in places.values()), strict=True))
+    return text.getvalue()
 
 
 def _print(result: PlanResult, form: str) -> None:

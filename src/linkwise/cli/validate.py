@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from linkwise.cli.files import check_target, write_whole
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -87,7 +86,7 @@ def training(file: Path, use: str | None, rows_path: Path | None, require: str |
         ],
     )
     if rows_path is not None:
-        _write_whole(rows_path, scored_rows_csv(score.predicted, score.left_out))
+        write_whole("--rows", rows_path, scored_rows_csv(score.predicted, score.left_out))
     _print_result(result, form)
     if not result.scored:
         click.echo(f"linkwise: {file}: no row could be scored", err=True)
@@ -105,30 +104,9 @@ def _words(use: str | None) -> tuple[str, ...]:
 
 
 def _check_target(target: Path, source: Path) -> None:
-    if target.is_dir():
-        raise InputError(f"--rows {target} is a directory; give the name of a file")
-    if not target.parent.is_dir():
-        raise InputError(f"--rows {target}: there is no directory {target.parent}")
+    check_target("--rows", target)
     if target.exists() and source.exists() and target.samefile(source):
         raise InputError(f"--rows {target} is the file that is scored; give another name")
-
-
-def _write_whole(target: Path, text: str) -> None:
-    """Write a file so that at no time there is half of it."""
-    try:
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
-    except OSError as error:
-        raise InputError(f"--rows {target}: cannot be written ({error.strerror})") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _print_result(result: ValidationResult, form: str) -> None:

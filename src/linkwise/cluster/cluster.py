@@ -106,6 +106,9 @@ class Cluster:
         GPUs in use of one operating system.
     nvlink_domain_gpus
         GPUs in use that reach each other without the fabric; 1 without NVLink. It may span nodes.
+    full_domain_gpus
+        GPUs that an NVLink domain with all its nodes would have; ``None`` where it is not known to be more
+        than there are.
     gpu
         The GPU in the catalogue.
     nic
@@ -138,6 +141,7 @@ class Cluster:
     nic_bytes_per_s: float
     fabric: Fabric
     power_w: float | None = None
+    full_domain_gpus: int | None = None
     prices: Prices | None = None
     changes: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()

@@ -13,7 +13,17 @@ from linkwise.units import format_quantity
 if TYPE_CHECKING:
     from linkwise.cluster.document import ClusterDocument, FabricDocument, NodeDocument
 
-__all__ = ["FabricParts", "Node", "fabric_parts_of", "fabric_switch_misfits", "gpus_of", "misfits", "node_of"]
+__all__ = [
+    "FabricParts",
+    "Node",
+    "fabric_parts_of",
+    "fabric_switch_misfits",
+    "gpus_of",
+    "misfits",
+    "node_of",
+    "rate_text",
+    "switch_ends",
+]
 
 SPEAKS = {
     "infiniband": ("infiniband",),
@@ -177,6 +187,18 @@ def fabric_switch_misfits(switch_name: str, link_name: str) -> Iterator[tuple[st
         yield "switch", f"a port of {switch.name} carries {port}, less than the {wanted} of {link.name}"
 
 
+def switch_ends(switch_name: str, link_name: str) -> int:
+    """Return how many links one switch ends, its ports split where they are faster than the link.
+
+    Parameters
+    ----------
+    switch_name, link_name
+        Names in the catalogue.
+    """
+    switch, link = catalog.switch(switch_name), catalog.link(link_name)
+    return switch.ports * max(1, int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6))
+
+
 def rate_text(bytes_per_s: float) -> str:
     """Return a rate of a NIC or a port in bits per second, as data sheets print it."""
     return format_quantity(8 * bytes_per_s, "bits_per_s")
@@ -212,8 +234,8 @@ def _link_misfits(parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
 
 
 def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
-    switch, link = catalog.switch(parts.switch or ""), catalog.link(parts.link or "")
-    ends = switch.ports * max(1, int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6))
+    switch = catalog.switch(parts.switch or "")
+    ends = switch_ends(switch.name, parts.link or "")
     if document.nodes * node.nics > ends:
         links = f"{document.nodes} nodes with {node.nics} NICs are {document.nodes * node.nics} links"
         more = f"more than the {ends} that one {switch.name} has"

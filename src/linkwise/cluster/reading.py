@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from linkwise import catalog
 from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, RoutingKind
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
 from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
-from linkwise.documents import parse_document, read_text
+from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,7 +19,14 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import BinaryIO
 
-__all__ = ["cluster_from_shorthand", "load_cluster", "parse_cluster", "read_cluster"]
+__all__ = [
+    "cluster_from_shorthand",
+    "cluster_of_document",
+    "load_cluster",
+    "load_document",
+    "parse_cluster",
+    "read_cluster",
+]
 
 _SHORTHAND = re.compile(r"([^:/\\]+):([^:/\\]+)")
 _LARGEST_NODES = 10_000_000
@@ -39,11 +47,29 @@ def load_cluster(text: str, *, stdin: BinaryIO | None = None) -> Cluster:
     InputError
         If it is none of them, or its parts do not fit together.
     """
+    return cluster_of_document(load_document(text, stdin=stdin))
+
+
+def load_document(text: str, *, stdin: BinaryIO | None = None) -> ClusterDocument:
+    """Return the document that a command was given; of ``SYSTEM:NODES`` the one that says the same.
+
+    Parameters
+    ----------
+    text
+        Path of a `cluster/1` document, ``-`` for standard input, or ``SYSTEM:NODES``.
+    stdin
+        What to read for ``-``.
+
+    Raises
+    ------
+    InputError
+        If it is none of them, or its parts do not fit together.
+    """
     is_path = text == "-" or "/" in text or text.endswith((".yaml", ".yml", ".json")) or Path(text).is_file()
     if is_path:
-        return read_cluster(text, stdin=stdin)
+        return read_document(text, ClusterDocument, HEADER, stdin=stdin)
     if ":" in text:
-        return cluster_from_shorthand(text)
+        return _document_of_shorthand(text)
     try:
         system = catalog.system(text)
     except InputError as error:
@@ -68,6 +94,10 @@ def cluster_from_shorthand(text: str) -> Cluster:
     UnknownName
         If there is no such system.
     """
+    return cluster_of_document(_document_of_shorthand(text))
+
+
+def _document_of_shorthand(text: str) -> ClusterDocument:
     match = _SHORTHAND.fullmatch(text.strip())
     if match is None:
         raise InputError(f"{text!r} is not SYSTEM:NODES, such as 'dgx-h100:32'")
@@ -76,8 +106,7 @@ def cluster_from_shorthand(text: str) -> Cluster:
         raise InputError(
             f"{number!r} in {text!r} is not a number of nodes; write one from 1, as in '{system.name}:32'"
         )
-    document = ClusterDocument(name=text.strip(), nodes=int(number), node=system.name)
-    return _cluster(document)
+    return ClusterDocument(name=text.strip(), nodes=int(number), node=system.name)
 
 
 def read_cluster(path: str | PathLike[str], *, stdin: BinaryIO | None = None) -> Cluster:
@@ -95,8 +124,7 @@ def read_cluster(path: str | PathLike[str], *, stdin: BinaryIO | None = None) ->
     DocumentError
         With all faults of the document.
     """
-    name = "<stdin>" if str(path) == "-" else str(path)
-    return parse_cluster(read_text(path, stdin=stdin), path=name)
+    return cluster_of_document(read_document(path, ClusterDocument, HEADER, stdin=stdin))
 
 
 def parse_cluster(text: str, *, path: str | None = None) -> Cluster:
@@ -114,11 +142,22 @@ def parse_cluster(text: str, *, path: str | None = None) -> Cluster:
     DocumentError
         With all faults of the document.
     """
-    return _cluster(parse_document(text, ClusterDocument, HEADER, path=path))
+    return cluster_of_document(parse_document(text, ClusterDocument, HEADER, path=path))
 
 
-def _cluster(document: ClusterDocument) -> Cluster:
+def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = None) -> Cluster:
+    """Return the cluster that a document describes.
+
+    Parameters
+    ----------
+    document
+        The document as it was read.
+    domain_gpus
+        GPUs of an NVLink domain, where it is narrower than that of the node.
+    """
     node = node_of(document.node)
+    if domain_gpus is not None:
+        node = replace(node, nvlink_domain_gpus=domain_gpus)
     available, domain = gpus_of(document, node)
     gpus = document.gpus or available
     whole, rest = divmod(node.gpus_per_node, node.nvlink_domain_gpus)
@@ -132,6 +171,7 @@ def _cluster(document: ClusterDocument) -> Cluster:
         gpus=gpus,
         gpus_per_node=min(per_node, gpus),
         nvlink_domain_gpus=min(domain, gpus),
+        full_domain_gpus=domain if domain > per_node else min(domain, gpus),
         gpu=catalog.gpu(node.gpu),
         nic=node.nic,
         nics_per_node=node.nics,

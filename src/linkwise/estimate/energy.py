@@ -9,15 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from linkwise import catalog
-from linkwise.estimate.term import Floats, term
+from linkwise.estimate.columns import Evaluation, Table
+from linkwise.estimate.term import Floats, term, term_table
 from linkwise.figures import Basis, Figure
 from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
+    from linkwise.job import Job
 
-__all__ = ["TERMS", "PowerDraw", "power_draw"]
+__all__ = ["TERMS", "PowerDraw", "energy_assumption", "energy_of_token_j", "power_draw"]
 
 _FULL_POWER = "derived: everything in use draws its full power all the time, an upper bound"
 _DEFINED = "by definition"
@@ -95,6 +99,41 @@ def power_draw(cluster: Cluster) -> PowerDraw | None:
     if figure is not None:
         return PowerDraw(consumers=cluster.gpus, consumer="GPU", figure=figure)
     return None
+
+
+def energy_of_token_j(job: Job, cluster: Cluster, step_time_s: float) -> float | None:
+    """Return the energy of one token, without cooling [J]; ``None`` where the power is not known.
+
+    Parameters
+    ----------
+    job, cluster
+        What is run on what.
+    step_time_s
+        Time of one optimizer step [s].
+    """
+    draw = power_draw(cluster)
+    if draw is None:
+        return None
+    fixed = {
+        "consumers": float(draw.consumers),
+        "consumer_power_w": draw.figure.value,
+        "step_time_s": step_time_s,
+        "tokens_per_step": float(job.tokens_per_step),
+    }
+    table = Table(rows=1, fixed={name: np.array([value]) for name, value in fixed.items()})
+    return Evaluation(table, term_table(TERMS)).fixed("energy_j_per_token")
+
+
+def energy_assumption(cluster: Cluster) -> str:
+    """Return what energies take for granted, in a sentence for a reader.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    """
+    draw = power_draw(cluster)
+    return "energy: no power in the catalogue, none is given" if draw is None else draw.assumption
 
 
 def _node_power(cluster: Cluster) -> Figure | None:

@@ -92,6 +92,7 @@ MEMORY_NAMES: Mapping[str, str] = {
     "gathered_memory_bytes": "gathered",
     "activation_memory_bytes": "activations",
     "loss_memory_bytes": "loss",
+    "fragment_memory_bytes": "fragments",
     "reserve_memory_bytes": "reserve",
 }
 """What people call the parts of the memory."""
@@ -219,6 +220,6 @@ def _estimate(
         memory_available_bytes=value("memory_available_bytes"),
         fullest_stage=layout.pipeline - 1 if last else 0,
         parts={name.removesuffix("_s"): value(name) for name in STEP_PARTS},
-        memory_parts={MEMORY_NAMES.get(name, name): value(name) for name in MEMORY_PARTS},
+        memory_parts={MEMORY_NAMES[name]: value(name) for name in MEMORY_PARTS},
         basis=basis,
     )

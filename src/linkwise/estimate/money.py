@@ -140,10 +140,7 @@ def bill_assumptions(cluster: Cluster) -> tuple[str, ...]:
     prices = cluster.prices
     if prices is None:
         return ()
-    said = [f"prices of {prices.date}: {_price_words(prices)}"]
-    draw = energy.power_draw(cluster)
-    said.append("energy: no power in the catalogue, none is given" if draw is None else draw.assumption)
-    return tuple(said)
+    return f"prices of {prices.date}: {_price_words(prices)}", energy.energy_assumption(cluster)
 
 
 def trace_bill(job: Job, cluster: Cluster, step_time_s: float) -> tuple[TracedTerm, ...]:

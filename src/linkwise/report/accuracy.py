@@ -153,12 +153,13 @@ def _regret(accuracy: Accuracy) -> str:
         "measured, minus one; groups of\nthree layouts or more that differ in nothing else. A layout within "
         "3 % of the best has none.\n\n"
     )
-    rows = [
-        (name, *_regret_cells(accuracy.regret(composed=composed)))
-        for name, composed in (("VTRAIN-S", True), ("all others", False))
-    ]
-    text += _table(("", "groups", "mean", "95th percentile", "worst"), rows) + "\nThe worst:\n\n"
-    return text + "".join(_worst_lines(accuracy.regrets))
+    kinds = (("VTRAIN-S", True), ("all others", False))
+    rows = [(name, *_regret_cells(accuracy.regret(composed=composed))) for name, composed in kinds]
+    text += _table(("", "groups", "mean", "95th percentile", "worst"), rows)
+    for name, composed in kinds:
+        groups = accuracy.regret_groups(composed=composed)
+        text += f"\nThe worst of {name}:\n\n" + "".join(_worst_lines(groups))
+    return text
 
 
 def _regret_cells(score: RegretScore) -> tuple[str, ...]:
@@ -167,8 +168,7 @@ def _regret_cells(score: RegretScore) -> tuple[str, ...]:
 
 
 def _worst_lines(groups: Sequence[RegretGroup]) -> Iterator[str]:
-    ranked = sorted(groups, key=lambda group: -group.regret_fraction)[:_WORST_GROUPS]
-    for group in (each for each in ranked if each.regret_fraction > 0):
+    for group in (each for each in groups[:_WORST_GROUPS] if each.regret_fraction > 0):
         share = percent(group.regret_fraction)
         yield f"- {share} %: {group.name}, {group.layouts} layouts; {group.reason}.\n"
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from linkwise.report.tables import wrapped
 from linkwise.report.wording import counted
+from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
     from linkwise.report.results import LayoutResult, PlanResult
@@ -37,6 +38,7 @@ def plan_notes(result: PlanResult, width: int) -> Iterator[str]:
     if result.evaluated != 1:  # one layout was estimated, not searched for: what it lacks stands above
         yield from _reasons(result, width)
     if result.layouts:
+        yield from _other_orders(result, width)
         yield from _cautions(result.layouts, width)
     if result.assumptions:
         yield "Taken for granted:"
@@ -67,6 +69,19 @@ def _listed(reasons: Mapping[str, int], most: int, what: str, digits: int, width
         others = counted(sum(count for _, count in rest), what)
         words = f"{counted(len(rest), 'further reason')}, {others} (--format json lists all)"
         yield wrapped(words, width=width, indent="    ", first="  ")
+
+
+def _other_orders(result: PlanResult, width: int) -> Iterator[str]:
+    """Yield what the first layout takes with its ranks in another order."""
+    first = result.layouts[0]
+    layout = "Layout 1" if len(result.layouts) > 1 else "This layout"
+    for order, seconds in result.rank_orders.items():
+        if order != first.rank_order:
+            change = f"{100.0 * (seconds / first.step_time_s - 1.0):+.1f} %"
+            words = (
+                f"{layout} with its ranks in the order {order}: {format_quantity(seconds, 's')} ({change})."
+            )
+            yield wrapped(words, width=width)
 
 
 def _cautions(layouts: Sequence[LayoutResult], width: int) -> Iterator[str]:

@@ -131,6 +131,8 @@ def job_and_cluster_lines(job: JobResult, cluster: ClusterResult) -> tuple[str, 
     if cluster.link is not None:
         rate = format_quantity(8 * cluster.node_bytes_per_s, "bits_per_s")
         where += f" of {rate}, {cluster.fabric} {cluster.link}"
+    if cluster.oversubscription > 1:
+        where += f" oversubscribed {cluster.oversubscription:g}:1"
     return _printable(what), _printable(where)
 
 

@@ -28,20 +28,26 @@ __all__ = [
     "JobResult",
     "LayoutResult",
     "PlanResult",
+    "PublishedResult",
     "SensitivityResult",
     "TermResult",
+    "cluster_result",
     "explain_result",
+    "job_result",
     "layout_result",
+    "layout_results",
     "plan_result",
     "published_json",
 ]
 
 
-class _Result(BaseModel):
+class PublishedResult(BaseModel):
+    """A result, or a part of one, that programs read."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
-class JobResult(_Result):
+class JobResult(PublishedResult):
     """What was to be run."""
 
     model: str
@@ -52,7 +58,7 @@ class JobResult(_Result):
     tokens: float | None = Field(default=None, description="Length of the whole training, where stated.")
 
 
-class ClusterResult(_Result):
+class ClusterResult(PublishedResult):
     """What there was to run it on."""
 
     name: str
@@ -63,6 +69,7 @@ class ClusterResult(_Result):
     nvlink_domain_gpus: int
     fabric: str
     link: str | None = None
+    oversubscription: float = Field(default=1.0, description="Down-link over up-link bandwidth at the leaf.")
     node_bytes_per_s: float = Field(description="All NICs of a node, one direction.")
 
 
@@ -102,7 +109,7 @@ class LayoutResult(BilledResult):
     basis: str = Field(description="Basis of the weakest figure the estimate rests on.")
 
 
-class PlanResult(_Result):
+class PlanResult(PublishedResult):
     """The best layouts of a job on a cluster, and why the others lost."""
 
     published: Literal["linkwise.plan/1"] = Field(default="linkwise.plan/1", alias="schema")
@@ -113,10 +120,14 @@ class PlanResult(_Result):
     fitting: int = Field(description="Those of them that fit.")
     infeasible: dict[str, int] = Field(description="Reason to number of layouts.")
     closest: LayoutResult | None = Field(default=None, description="Only where nothing fits.")
+    rank_orders: dict[str, float] = Field(
+        default_factory=dict,
+        description="Seconds of a step of the first layout by rank order; empty where it has one only.",
+    )
     assumptions: list[str]
 
 
-class InputResult(_Result):
+class InputResult(PublishedResult):
     """One input of a term."""
 
     name: str
@@ -128,7 +139,7 @@ class InputResult(_Result):
     layer: str | None = Field(default=None, description="Layer of figures it came from.")
 
 
-class TermResult(_Result):
+class TermResult(PublishedResult):
     """One term of an estimate."""
 
     name: str
@@ -140,7 +151,7 @@ class TermResult(_Result):
     inputs: list[InputResult]
 
 
-class SensitivityResult(_Result):
+class SensitivityResult(PublishedResult):
     """What a tenth more of one figure buys."""
 
     figure: str
@@ -151,7 +162,7 @@ class SensitivityResult(_Result):
     saved_fraction: float = Field(description="Of the step time.")
 
 
-class ExplainResult(_Result):
+class ExplainResult(PublishedResult):
     """Every term of one estimate."""
 
     published: Literal["linkwise.explain/1"] = Field(default="linkwise.explain/1", alias="schema")
@@ -185,22 +196,34 @@ def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
         What was planned.
     """
     from linkwise.estimate.money import bill_assumptions
+    from linkwise.search.rank_orders import rank_order_times_s
 
+    orders = rank_order_times_s(job, cluster, plan.layouts[0].layout) if plan.layouts else {}
     shown = [*plan.layouts, *([] if plan.closest is None else [plan.closest])]
-    priced = _layout_results(shown, job=job, cluster=cluster)
+    priced = layout_results(shown, job=job, cluster=cluster)
     return PlanResult(
-        job=_job_result(job),
-        cluster=_cluster_result(cluster),
+        job=job_result(job),
+        cluster=cluster_result(cluster),
         layouts=priced[: len(plan.layouts)],
         evaluated=plan.evaluated,
         fitting=plan.fitting,
         infeasible=dict(sorted(plan.infeasible.items(), key=lambda item: -item[1])),
         closest=None if plan.closest is None else priced[-1],
+        rank_orders={order.word: seconds for order, seconds in orders.items()},
         assumptions=[*plan.assumptions, *bill_assumptions(cluster)],
     )
 
 
-def _layout_results(estimates: Sequence[Estimate], *, job: Job, cluster: Cluster) -> list[LayoutResult]:
+def layout_results(estimates: Sequence[Estimate], *, job: Job, cluster: Cluster) -> list[LayoutResult]:
+    """Return estimates of one job on one cluster as they are published, with their bills.
+
+    Parameters
+    ----------
+    estimates
+        The layouts with their times and memory.
+    job, cluster
+        What was estimated.
+    """
     from linkwise.estimate.money import bills
 
     found = bills(job, cluster, [estimate.step_time_s for estimate in estimates])
@@ -281,10 +304,10 @@ def explain_result(
     from linkwise.estimate.money import bill_assumptions, trace_bill
 
     traced = (*terms, *trace_bill(job, cluster, estimate.step_time_s))
-    (layout,) = _layout_results([estimate], job=job, cluster=cluster)
+    (layout,) = layout_results([estimate], job=job, cluster=cluster)
     return ExplainResult(
-        job=_job_result(job),
-        cluster=_cluster_result(cluster),
+        job=job_result(job),
+        cluster=cluster_result(cluster),
         layout=layout,
         terms=[_term_result(term) for term in traced],
         sensitivities=[
@@ -339,7 +362,14 @@ def _cited(source: str | None, *, layer: str | None) -> str | None:
         return source
 
 
-def _job_result(job: Job) -> JobResult:
+def job_result(job: Job) -> JobResult:
+    """Return a job as it is published.
+
+    Parameters
+    ----------
+    job
+        What is run.
+    """
     return JobResult(
         model=job.model.name,
         sequence_length=job.sequence_length,
@@ -350,7 +380,14 @@ def _job_result(job: Job) -> JobResult:
     )
 
 
-def _cluster_result(cluster: Cluster) -> ClusterResult:
+def cluster_result(cluster: Cluster) -> ClusterResult:
+    """Return a cluster as it is published.
+
+    Parameters
+    ----------
+    cluster
+        What it is run on.
+    """
     return ClusterResult(
         name=cluster.name,
         system=cluster.system,
@@ -360,5 +397,6 @@ def _cluster_result(cluster: Cluster) -> ClusterResult:
         nvlink_domain_gpus=cluster.nvlink_domain_gpus,
         fabric=str(cluster.fabric.kind),
         link=None if cluster.fabric.link is None else cluster.fabric.link.name,
+        oversubscription=cluster.fabric.oversubscription,
         node_bytes_per_s=cluster.node_bytes_per_s,
     )

@@ -95,7 +95,9 @@ def print_line(console: Console, text: str = "", *, style: str | None = None) ->
     console.print(text, style=style, soft_wrap=True)
 
 
-def split_table(columns: Sequence[Column], *, key: Column, width: int) -> Iterator[Table]:
+def split_table(
+    columns: Sequence[Column], *, key: Column, width: int, best: int | None = 0
+) -> Iterator[Table]:
     """Yield the tables that hold `columns` in order, each no wider than `width` where its columns allow it.
 
     Parameters
@@ -106,9 +108,11 @@ def split_table(columns: Sequence[Column], *, key: Column, width: int) -> Iterat
         The first column of each of the tables.
     width
         Characters of a line.
+    best
+        The row that is set off from the others, from 0; ``None`` where none is.
     """
     for part in _parts(columns, width - key.width - _GAP):
-        yield _table((key, *part))
+        yield _table((key, *part), best=best)
 
 
 _GAP = 2
@@ -139,7 +143,7 @@ def _width(columns: Sequence[Column]) -> int:
     return sum(column.width + _GAP for column in columns) - _GAP
 
 
-def _table(columns: Sequence[Column]) -> Table:
+def _table(columns: Sequence[Column], *, best: int | None) -> Table:
     from rich.table import Table
 
     # With its own width the table is printed whole, were the terminal even narrower than its numbers.
@@ -148,7 +152,7 @@ def _table(columns: Sequence[Column]) -> Table:
     for column in columns:
         table.add_column(column.heading, justify=column.justify, no_wrap=True)
     for number, row in enumerate(zip(*(column.cells for column in columns), strict=True)):
-        table.add_row(*row, style="green" if number == 0 and len(columns[0].cells) > 1 else None)
+        table.add_row(*row, style="green" if number == best and len(columns[0].cells) > 1 else None)
     return table
 
 

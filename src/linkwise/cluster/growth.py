@@ -1,0 +1,57 @@
+"""Larger clusters of the same shape: more nodes of the same kind on the same kind of fabric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from linkwise.cluster.cluster import FabricKind
+from linkwise.cluster.parts import switch_ends
+
+if TYPE_CHECKING:
+    from linkwise.cluster.cluster import Cluster
+
+__all__ = ["grown_cluster", "growth_limit"]
+
+
+def grown_cluster(cluster: Cluster, times: int) -> Cluster:
+    """Return a cluster of so many times the nodes and the GPUs in use; prices and name stay.
+
+    Parameters
+    ----------
+    cluster
+        What to grow.
+    times
+        At least 1.
+
+    Notes
+    -----
+    An NVLink domain that too few nodes left partly empty fills up first. Whether the fabric can be wired so
+    large is `growth_limit`'s to say.
+    """
+    gpus = cluster.gpus * times
+    full = cluster.full_domain_gpus or cluster.nvlink_domain_gpus
+    return replace(cluster, nodes=cluster.nodes * times, gpus=gpus, nvlink_domain_gpus=min(full, gpus))
+
+
+def growth_limit(cluster: Cluster) -> tuple[int, str] | None:
+    """Return the most nodes the fabric can join, and why no more; ``None`` where no limit is known.
+
+    Parameters
+    ----------
+    cluster
+        What would be grown.
+
+    Notes
+    -----
+    Without a fabric one NVLink domain is all there can be; a single switch ends as many NICs as it has ports.
+    Fabrics of several tiers are taken to grow by a tier.
+    """
+    fabric = cluster.fabric
+    if fabric.kind is FabricKind.NONE:
+        domain = cluster.full_domain_gpus or cluster.nvlink_domain_gpus
+        return max(1, domain // cluster.gpus_per_node), "nothing joins NVLink domains without a fabric"
+    if fabric.kind is FabricKind.SINGLE_SWITCH and fabric.switch is not None and fabric.link is not None:
+        most = switch_ends(fabric.switch, fabric.link.name) // cluster.nics_per_node
+        return most, f"one {fabric.switch} has no more ports"
+    return None

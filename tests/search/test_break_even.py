@@ -1,0 +1,64 @@
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+
+from linkwise.cluster import load_cluster
+from linkwise.cluster.prices import Prices
+from linkwise.estimate.money import bills
+from linkwise.job import Job
+from linkwise.model import load_model
+from linkwise.search import compare
+from linkwise.search.break_even import break_even, gpu_usd_per_s
+from linkwise.search.comparison import Contender
+
+LLAMA = Job(model=load_model("llama-3.1-8b"), sequence_length=4096, global_batch=64)
+PRICES = Prices(
+    date=dt.date(2026, 11, 30), gpu_usd_per_s=2.5 / 3600, electricity_usd_per_j=0.1 / 3.6e6, pue=1.3
+)
+H100, A100 = load_cluster("dgx-h100:2"), load_cluster("dgx-a100:4")
+
+
+def contenders(*clusters):
+    return compare(LLAMA, clusters).contenders
+
+
+def usd_per_token(contender, gpu_usd_per_s):
+    """Return the price of a token at a price of a GPU that includes everything."""
+    all_in = Prices(date=PRICES.date, gpu_usd_per_s=gpu_usd_per_s)
+    cluster = replace(contender.cluster, prices=all_in)
+    (bill,) = bills(LLAMA, cluster, [contender.best.step_time_s])
+    return bill.cost_usd_per_token
+
+
+def test_break_even_of_equals_is_one():
+    found = break_even(LLAMA, *contenders(H100, H100))
+    assert found.price_ratio == 1.0
+    assert found.most_usd_per_gpu_s is None
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_break_even_at_its_price_a_token_costs_the_same(swap):
+    there = contenders(replace(H100, prices=PRICES), replace(A100, prices=PRICES))
+    found = break_even(LLAMA, *(reversed(there) if swap else there))
+    assert found.faster is there[0]
+    assert found.price_ratio > 1.0
+    assert usd_per_token(found.faster, found.most_usd_per_gpu_s) == pytest.approx(
+        usd_per_token(found.slower, found.slower_usd_per_gpu_s)
+    )
+
+
+def test_gpu_usd_per_s_includes_the_electricity():
+    (there,) = contenders(replace(H100, prices=PRICES))
+    # Two nodes of 10.2 kW over 16 GPUs at PUE 1.3 and 0.10 USD/kWh beside 2.50 USD an hour.
+    assert gpu_usd_per_s(LLAMA, there) * 3600 == pytest.approx(2.5 + 20.4 / 16 * 1.3 * 0.1)
+
+
+def test_break_even_without_prices_is_a_ratio_alone():
+    found = break_even(LLAMA, *contenders(H100, A100))
+    assert (found.slower_usd_per_gpu_s, found.faster_usd_per_gpu_s, found.most_usd_per_gpu_s) == (None,) * 3
+
+
+def test_break_even_where_nothing_fits_is_none():
+    (there,) = contenders(H100)
+    assert break_even(LLAMA, there, Contender(cluster=A100, best=None)) is None
