@@ -18,6 +18,7 @@ from io import StringIO
 
 from linkwise.readers.faults import Faults, excerpt
 from linkwise.readers.infiniband_fabric import (
+    LONGEST_LINE,
     InfinibandDevice,
     InfinibandFabric,
     LinkCollector,
@@ -86,7 +87,9 @@ def parse_iblinkinfo(text: str, *, path: str | None = None) -> InfinibandFabric:
     header: tuple[str, bool] | None = None
     for number, raw in enumerate(StringIO(text), start=1):
         line = raw.strip()
-        if "==(" in line:
+        if len(line) > LONGEST_LINE:
+            found.faults.add(f"{excerpt(line)} is longer than any line of iblinkinfo", line=number)
+        elif "==(" in line:
             match = _LINK.fullmatch(line)
             if match is None:
                 found.faults.add(f"{excerpt(line)} is cut short or no line of iblinkinfo", line=number)

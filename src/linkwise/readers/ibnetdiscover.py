@@ -13,6 +13,7 @@ from io import StringIO
 from linkwise.readers.faults import Faults, excerpt
 from linkwise.readers.infiniband_fabric import (
     LANE_BYTES_PER_S,
+    LONGEST_LINE,
     InfinibandDevice,
     InfinibandFabric,
     LinkCollector,
@@ -61,7 +62,9 @@ def parse_ibnetdiscover(text: str, *, path: str | None = None) -> InfinibandFabr
     device = None
     for number, raw in enumerate(StringIO(text), start=1):
         line = raw.strip()
-        if match := _DEVICE.match(line):
+        if len(line) > LONGEST_LINE:
+            found.faults.add(f"{excerpt(line)} is longer than any line of ibnetdiscover", line=number)
+        elif match := _DEVICE.match(line):
             device = match[2]
             name = match[3] or device
             if device in found.devices:

@@ -16,6 +16,7 @@ from linkwise.readers.faults import Faults, excerpt
 
 __all__ = [
     "LANE_BYTES_PER_S",
+    "LONGEST_LINE",
     "MOST_LINKS",
     "InfinibandDevice",
     "InfinibandFabric",
@@ -26,6 +27,9 @@ __all__ = [
 
 MOST_LINKS = 1_000_000
 """Links of one fabric that are read."""
+
+LONGEST_LINE = 1000
+"""Characters of a line; names and guids are far shorter."""
 
 LANE_BYTES_PER_S: Mapping[str, float] = {
     "SDR": 0.25e9,

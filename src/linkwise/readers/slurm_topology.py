@@ -34,7 +34,7 @@ __all__ = [
 _LINE = re.compile(r"^[ \t]*(?:SwitchName|BlockName|BlockSizes)[ \t]*=", re.IGNORECASE | re.MULTILINE)
 _YAML = re.compile(r"^[ \t]*(?:-[ \t]*)?topology[ \t]*:", re.MULTILINE)
 _TYPES = re.compile(r"^[ \t-]*(?:tree|block|flat)[ \t]*:", re.MULTILINE)
-_PAIR = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
+_PAIR = re.compile(r"(?<![A-Za-z])([A-Za-z]{1,40})\s*=\s*(\S+)")
 _NAMES = ("switchname", "blockname")
 _LISTS = ("nodes", "switches")
 _IGNORED = ("linkspeed",)
@@ -236,18 +236,20 @@ def parse_slurm_topology(text: str, *, path: str | None = None) -> SlurmTopology
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield number and text of each line that says something; a backslash at its end joins the next."""
-    joined, first = "", 0
+    parts: list[str] = []
+    first = 0
     for number, line in enumerate(text.splitlines(), start=1):
         first = first or number
-        joined += line.split("#", 1)[0].rstrip()
-        if joined.endswith("\\"):
-            joined = joined[:-1] + " "
+        part = line.partition("#")[0].rstrip()
+        parts.append(part.removesuffix("\\"))
+        if part.endswith("\\"):
             continue
+        joined = " ".join(parts)
         if joined.strip():
             yield first, joined
-        joined, first = "", 0
-    if joined.strip():
-        yield first, joined
+        parts, first = [], 0
+    if any(map(str.strip, parts)):
+        yield first, " ".join(parts)
 
 
 def _sizes(words: list[str], faults: Faults, line: int | None) -> tuple[int, ...]:
