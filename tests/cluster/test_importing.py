@@ -340,3 +340,17 @@ def test_nvlinks_that_lead_to_no_device_of_the_file_leave_the_domain_open():
 def test_switch_that_cannot_carry_the_link_of_an_option_is_left_out():
     cluster = cluster_of("iblinkinfo-leaf-spine.txt", system="dgx-h100", link="infiniband-ndr-400")
     assert (cluster.fabric.link.name, cluster.fabric.switch) == ("infiniband-ndr-400", "quantum-2-qm9700")
+
+
+def test_interfaces_without_a_rate_count_and_slow_ones_do_not():
+    text = (DATA / "lldp-roce.json").read_text().replace("400GBaseCR4", "unknown")
+    found = import_cluster({"f": text}, system="dgx-h100")
+    cluster = parse_cluster(found.text)
+    assert cluster.fabric.link.name == "infiniband-ndr-400"
+    assert "link: infiniband-ndr-400  # assumed: the link of dgx-h100" in found.text
+    assert any("not counted: eno1" in note for note in found.notes)
+    assert any("8 interfaces on 8 switches" in note for note in found.notes)
+    slow = (DATA / "lldp-roce.json").read_text().replace("400GBaseCR4", "1000BaseT")
+    assert any(
+        "not counted: eno1, eth0" in note for note in import_cluster({"f": slow}, system="dgx-h100").notes
+    )

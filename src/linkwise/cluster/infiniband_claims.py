@@ -223,5 +223,6 @@ def _oversubscription_claims(
     down = len(ports) * max(port.link.bytes_per_s for port in ports)
     up = len(up_links) * max(link.bytes_per_s for link in up_links)
     value = round(max(1.0, down / up), 2)
-    why = f"{len(ports)} ports of nodes, {rate_text(down)}, and {len(up_links)} up-links, {rate_text(up)}"
+    nodes, above = counted(len(ports), "port"), counted(len(up_links), "up-link")
+    why = f"{nodes} of nodes, {rate_text(down)}, and {above}, {rate_text(up)}"
     yield Claim(key="oversubscription", value=value, path=path, why=why)

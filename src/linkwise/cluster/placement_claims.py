@@ -16,6 +16,9 @@ from linkwise.readers.placed_nodes import PlacedNode
 __all__ = ["lldp_claims", "placement_claims"]
 
 _LISTED = 20
+_SLOW_BYTES_PER_S = 1.25e9
+"""Interfaces below 10 Gbit/s are for management [B/s]."""
+
 _PARTS_OF_A_GPU = "-MIG-"
 _SHARED = "-SHARED"
 
@@ -120,23 +123,38 @@ def lldp_claims(ports: Sequence[LldpPort], path: str) -> Iterator[Claim]:
         The interfaces of the node.
     path
         The file it was read in.
+
+    Notes
+    -----
+    Fast ports often have no negotiated rate; then all that are not known to be slow count.
     """
-    facing = [port for port in ports if port.is_switch]
-    rate = max((port.bytes_per_s for port in facing if port.bytes_per_s is not None), default=None)
-    kept = [port for port in facing if port.bytes_per_s == rate]
-    speed = f" at {rate_text(rate)}" if rate is not None else ", none with a rate"
+    fast = [
+        port
+        for port in ports
+        if port.is_switch and (port.bytes_per_s or _SLOW_BYTES_PER_S) >= _SLOW_BYTES_PER_S
+    ]
+    known = [port.bytes_per_s for port in fast if port.bytes_per_s is not None]
+    rate = max(known, default=None) if len(known) == len(fast) else None
+    kept = {port.interface: port for port in fast if rate is None or port.bytes_per_s == rate}
+    others = dict.fromkeys(port.interface for port in ports if port.interface not in kept)
+    if others:
+        why = f"interfaces that are slower or not to a switch, not counted: {', '.join([*others][:_LISTED])}"
+        yield Claim(key="note", value=None, path=path, why=why)
+    if not kept:
+        return
+    speed = f" at {rate_text(rate)}" if rate is not None else ", not all with a rate"
     why = f"{counted(len(kept), 'interface')} to switches{speed}"
     yield Claim(key="nics", value=len(kept), path=path, why=why, assumed=True)
     if rate is not None:
         yield Claim(key="nic_bytes_per_s", value=rate, path=path, why=why, assumed=True)
-        link = link_of(("roce", "tcp"), rate)
-        if link is not None:
-            why = f"Ethernet at {rate_text(rate)}, taken to carry RoCE where the catalogue has it"
-            yield Claim(key="link", value=link, path=path, why=why, assumed=True)
-    others = [port.interface for port in ports if port not in kept]
-    if others:
-        why = f"interfaces that are slower or not to a switch, not counted: {', '.join(others[:_LISTED])}"
-        yield Claim(key="note", value=None, path=path, why=why)
-    switches = counted(len({port.neighbour for port in kept}), "switch", "switches")
+        yield from _ethernet_claims(rate, path)
+    switches = counted(len({port.neighbour for port in kept.values()}), "switch", "switches")
     why = f"{counted(len(kept), 'interface')} on {switches}"
     yield Claim(key="note", value=None, path=path, why=why)
+
+
+def _ethernet_claims(rate: float, path: str) -> Iterator[Claim]:
+    link = link_of(("roce", "tcp"), rate)
+    if link is not None:
+        why = f"Ethernet at {rate_text(rate)}, taken to carry RoCE where the catalogue has it"
+        yield Claim(key="link", value=link, path=path, why=why, assumed=True)
