@@ -24,6 +24,7 @@ VERBS: dict[str, str] = {
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "validate": "Score the model against measurements.",
+    "cluster": "Make cluster documents from what other programs print.",
     "catalog": "List hardware and models with their sources.",
     "init": "Write a commented template of a document.",
     "schema": "Print the JSON Schema of a document.",

@@ -20,7 +20,9 @@ STANDARD_INPUT = "-"
 """The path that stands for standard input."""
 
 
-def read_text(path: str | PathLike[str], *, stdin: BinaryIO | None = None) -> str:
+def read_text(
+    path: str | PathLike[str], *, stdin: BinaryIO | None = None, largest_bytes: int = LARGEST_BYTES
+) -> str:
     """Return the text of a file in UTF-8.
 
     Parameters
@@ -29,20 +31,22 @@ def read_text(path: str | PathLike[str], *, stdin: BinaryIO | None = None) -> st
         The file, or ``-`` for standard input.
     stdin
         What to read for ``-``; the standard input of the process if absent.
+    largest_bytes
+        A larger file is refused [bytes].
 
     Raises
     ------
     DocumentError
-        If the file is missing, unreadable, larger than `LARGEST_BYTES`, or not UTF-8.
+        If the file is missing, unreadable, larger than `largest_bytes`, or not UTF-8.
     """
     name = str(path)
     if name == STANDARD_INPUT:
-        data = (stdin or sys.stdin.buffer).read(LARGEST_BYTES + 1)
+        data = (stdin or sys.stdin.buffer).read(largest_bytes + 1)
         name = "<stdin>"
     else:
-        data = _read_file(Path(path))
-    if len(data) > LARGEST_BYTES:
-        raise _refused(name, f"is larger than {LARGEST_BYTES // 1_000_000} MB; no document needs that")
+        data = _read_file(Path(path), largest_bytes)
+    if len(data) > largest_bytes:
+        raise _refused(name, f"is larger than {largest_bytes // 1_000_000} MB; no document needs that")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -50,10 +54,10 @@ def read_text(path: str | PathLike[str], *, stdin: BinaryIO | None = None) -> st
         raise _refused(name, "is not UTF-8 text; save it as UTF-8", line=line) from None
 
 
-def _read_file(path: Path) -> bytes:
+def _read_file(path: Path, largest_bytes: int) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(LARGEST_BYTES + 1)
+            return file.read(largest_bytes + 1)
     except FileNotFoundError:
         raise _refused(str(path), f"no such file{_nearest_file(path)}") from None
     except IsADirectoryError:
