@@ -22,7 +22,7 @@ from linkwise import catalog
 from linkwise.catalog import Gpu
 from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.nccl.communicator import NO_LIMITS, limits_of, release_of
-from linkwise.network.links import local_links, network_kind
+from linkwise.network.links import is_behind_nic, local_links, network_kind
 from linkwise.network.setting import OPERATIONS, Launch, Setting
 
 __all__ = ["CollectiveRun", "MeasuredCollectives", "read_collectives"]
@@ -278,7 +278,7 @@ def _setting(row: Mapping[str, str]) -> Setting:
         network=network_kind(row["inter_kind"], rate, int(float(nics))) if domains > 1 else "nvlink",
         pair_bytes_per_s=links.pair_bytes_per_s,
         bridged=links.bridged,
-        nic_on_switch=domains > 1 and not gpu.nvlink_bytes_per_s and per_node > 1 and rate >= 50e9,
+        nic_on_switch=domains > 1 and is_behind_nic(links, rate),
         launch=_launch(row),
     )
 

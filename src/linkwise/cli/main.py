@@ -21,6 +21,7 @@ __all__ = ["VERBS", "main", "run"]
 VERBS: dict[str, str] = {
     "plan": "The best layouts of a job on a cluster: time, memory, and why the others lose.",
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
+    "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
     "validate": "Score the model against measurements.",
     "catalog": "List hardware and models with their sources.",
     "init": "Write a commented template of a document.",

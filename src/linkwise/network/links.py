@@ -8,7 +8,7 @@ from linkwise.catalog import Gpu
 from linkwise.nccl.communicator import Communicator
 from linkwise.network.collective_constants import collective_values
 
-__all__ = ["LocalLinks", "local_links", "network_kind"]
+__all__ = ["LocalLinks", "is_behind_nic", "local_links", "network_kind"]
 
 _GENERATIONS = {
     "pascal": "volta",
@@ -136,3 +136,21 @@ def network_kind(protocol: str, nic_bytes_per_s: float, nics_per_node: int) -> s
     if protocol in ("sockets", "tcp"):
         return "sockets"
     return protocol if protocol in ("infiniband", "roce", "tcpx", "tcpxo", "slingshot") else "infiniband"
+
+
+def is_behind_nic(links: LocalLinks, nic_bytes_per_s: float) -> bool:
+    """Return whether GPUs sit behind the PCIe switch of their NIC, as in ConnectX-8 servers.
+
+    Parameters
+    ----------
+    links
+        What joins the GPUs of a node.
+    nic_bytes_per_s
+        Line rate of one NIC, one direction [bytes/s].
+
+    Notes
+    -----
+    Taken from the rates: PCIe of the fifth generation and NICs of 400 Gbit/s. Traffic to the NIC then does
+    not cross the link between sockets.
+    """
+    return links.generation == "pcie" and links.pair_bytes_per_s > 40e9 and nic_bytes_per_s >= 50e9
