@@ -1,6 +1,6 @@
 """Constants of the time of collectives fitted on published runs, and intervals from sources left out.
 
-Runs weigh alike whatever their number of sizes; errors are logarithms, and outliers count less.
+Runs weigh alike, short ones less; errors are logarithms, and outliers count less.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ Floats = NDArray[np.float64]
 
 OUTLIER_SCALE = 0.1
 """Logarithmic error beyond which a row counts less [1]."""
+BORROWED_ROWS = 4.0
+"""A run of so many rows has half the weight of a long one [1]."""
 PULL_TO_START = 0.05
 """Weight of one unit of the logarithm of a constant away from where it was read [1]."""
 
@@ -138,9 +140,11 @@ def fitted_factors(predicted: Sequence[PredictedRun]) -> dict[str, dict[str, lis
 
 
 def _problem(runs: Sequence[CollectiveRun]) -> _Problem:
-    large = [_large_rows(run) for run in runs]
-    weights = [np.full(len(run.size_bytes), len(run.size_bytes) ** -0.5) for run in large]
-    return _Problem(runs=tuple(large), weights=np.concatenate(weights))
+    """Return the rows to fit; a run of n rows has the total weight n / (n + BORROWED_ROWS)."""
+    large = tuple(_large_rows(run) for run in runs)
+    rows = [len(run.size_bytes) for run in large]
+    weights = [np.full(many, (many + BORROWED_ROWS) ** -0.5) for many in rows]
+    return _Problem(runs=large, weights=np.concatenate(weights))
 
 
 def _large_rows(run: CollectiveRun) -> CollectiveRun:

@@ -23,8 +23,9 @@ from linkwise.nccl.constants import least, release_constants
 
 __all__ = [
     "Candidate",
+    "ChoiceTable",
     "candidates",
-    "choose",
+    "choice_table",
     "ll_cap_bytes_per_s",
     "nvls_tree_cap_bytes_per_s",
     "tree_correction",
@@ -88,28 +89,67 @@ def candidates(operation: str, group: Communicator, limits: Limits = NO_LIMITS) 
     )
 
 
-def choose(
-    offered: Sequence[Candidate], operation: str, group: Communicator, size_bytes: Floats
-) -> NDArray[np.intp]:
-    """Return which candidate NCCL takes for each size.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ChoiceTable:
+    """What NCCL could choose, as columns.
+
+    Attributes
+    ----------
+    offered
+        The candidates.
+    latency_s, bytes_per_s
+        Their estimates (candidates, 1).
+    correction
+        Factor on the bandwidth for 64 bytes x 2^i, 1 but for trees; its last column holds for all larger
+        sizes (candidates, entries) [1].
+    plateau
+        Factor on the latency from `plateau_bytes` on, 1 but for rings over nodes (candidates, 1) [1].
+    plateau_bytes
+        Where it begins [bytes].
+    """
+
+    offered: tuple[Candidate, ...]
+    latency_s: Floats
+    bytes_per_s: Floats
+    correction: Floats
+    plateau: Floats
+    plateau_bytes: float
+
+    def choose(self, size_bytes: Floats) -> NDArray[np.intp]:
+        """Return which candidate NCCL takes for each size, a position in `offered` (rows,).
+
+        Parameters
+        ----------
+        size_bytes
+            Bytes of the full buffer (rows,) [bytes].
+        """
+        doublings = np.log2(np.maximum(size_bytes, 64.0) / 64.0).astype(np.intp)
+        rate = self.bytes_per_s * self.correction[:, np.minimum(doublings, self.correction.shape[1] - 1)]
+        latency = self.latency_s * np.where(size_bytes >= self.plateau_bytes, self.plateau, 1.0)
+        best: NDArray[np.intp] = np.argmin(latency + size_bytes / rate, axis=0)
+        return best
+
+
+@lru_cache(maxsize=4096)
+def choice_table(operation: str, group: Communicator, limits: Limits = NO_LIMITS) -> ChoiceTable:
+    """Return what NCCL could choose for an operation as columns.
 
     Parameters
     ----------
-    offered
-        At least one candidate of `candidates`.
-    operation, group
-        As there.
-    size_bytes
-        Bytes of the full buffer (rows,) [bytes].
-
-    Returns
-    -------
-    NDArray[np.intp]
-        Position in `offered` (rows,).
+    operation, group, limits
+        As for `candidates`.
     """
-    times = np.stack([_estimate_s(one, operation, group, size_bytes) for one in offered])
-    best: NDArray[np.intp] = np.argmin(times, axis=0)
-    return best
+    offered = candidates(operation, group, limits)
+    plateau = release_constants(group.release).ring_plateau_factor
+    is_over_nodes = operation == "all_reduce" and group.domains > 1
+    return ChoiceTable(
+        offered=offered,
+        latency_s=_column([one.latency_s for one in offered]),
+        bytes_per_s=_column([one.bytes_per_s for one in offered]),
+        correction=np.array([_correction(one, group) for one in offered]),
+        plateau=_column([plateau if is_over_nodes and _is_ring_simple(one) else 1.0 for one in offered]),
+        plateau_bytes=64.0 * group.ranks * _channels(group),
+    )
 
 
 def tree_correction(release: tuple[int, int] | None, protocol: str) -> Floats:
@@ -162,22 +202,17 @@ def _channels(group: Communicator) -> int:
     return _CHANNELS.get(group.generation, _MOST_CHANNELS)
 
 
-def _estimate_s(one: Candidate, operation: str, group: Communicator, size_bytes: Floats) -> Floats:
-    rate: float | Floats = one.bytes_per_s
-    latency: float | Floats = one.latency_s
-    if one.algorithm == "tree":
-        table = tree_correction(group.release, one.protocol)
-        place = np.floor(np.log2(np.maximum(size_bytes / 64.0, 1.0))).astype(np.intp)
-        rate = rate * np.where(place < len(table), table[np.minimum(place, len(table) - 1)], 1.0)
-    elif _has_plateau(one, operation, group):
-        plateau = release_constants(group.release).ring_plateau_factor
-        latency = latency * np.where(size_bytes >= 64.0 * group.ranks * _channels(group), plateau, 1.0)
-    return latency + size_bytes / rate
+def _column(values: Sequence[float]) -> Floats:
+    return np.array(values, dtype=np.float64)[:, np.newaxis]
 
 
-def _has_plateau(one: Candidate, operation: str, group: Communicator) -> bool:
-    ring = one.algorithm == "ring" and one.protocol == "simple"
-    return ring and operation == "all_reduce" and group.domains > 1
+def _correction(one: Candidate, group: Communicator) -> Floats:
+    table = tree_correction(group.release, one.protocol)
+    return np.append(table if one.algorithm == "tree" else np.ones_like(table), 1.0)
+
+
+def _is_ring_simple(one: Candidate) -> bool:
+    return one.algorithm == "ring" and one.protocol == "simple"
 
 
 def _latency_s(operation: str, algorithm: str, protocol: str, group: Communicator) -> float:

@@ -148,17 +148,22 @@ def ring_local_bytes_per_s(setting: Setting, constants: Mapping[str, float]) -> 
 
 
 def ring_simple_s(at: Ground, size_bytes: Floats) -> Floats:
-    """Return 8.4 us + w N (h + kappa r sqrt(b)) + 10 us m x + b, b = f S/B' + copy S/(n B) [s]."""
+    """Return 8.4 us + w N (h + kappa sqrt(b)) + 10 us m x + f S/B' + copy S/(n B) [s].
+
+    Notes
+    -----
+    Chunks grow with the message, and with them the fill of a hop: as the square root of b = f S/B + copy
+    S/(n B), what the ring takes inside a domain. Each rank also moves its own share of 1/n once.
+    """
     known, group = at.constants, at.setting.group
     over_nvlink = 0.0 if group.generation == "pcie" else known["local_copy"]
-    copied = over_nvlink / (group.ranks * at.ring_local_bytes_per_s)
-    moved = size_bytes * (at.bus / at.ring_bytes_per_s + copied)
+    copied = over_nvlink * size_bytes / (group.ranks * at.ring_local_bytes_per_s)
+    inside = at.bus * size_bytes / at.ring_local_bytes_per_s + copied
     shared = known["simple_all_reduce_share"] if at.operation == "all_reduce" else 1.0
-    slower = math.sqrt(at.ring_bytes_per_s / at.ring_local_bytes_per_s)
-    fill = at.of_generation("simple_hop") + known["simple_fill"] * min(slower, 1.0) * np.sqrt(moved)
+    fill = shared * at.local_hops * (at.of_generation("simple_hop") + known["simple_fill"] * np.sqrt(inside))
     across = known["simple_network_hop"] * at.network_hops * at.hop_factors["simple"]
-    time_s: Floats = known["simple_base"] + shared * at.local_hops * fill + across + moved
-    return time_s
+    moved: Floats = at.bus * size_bytes / at.ring_bytes_per_s + copied
+    return known["simple_base"] + fill + across + moved
 
 
 def ring_ll_s(at: Ground, size_bytes: Floats) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.errors import InputError
-from linkwise.nccl.choice import Candidate, candidates, choose
+from linkwise.nccl.choice import Candidate, candidates, choice_table
 from linkwise.network.collective_constants import collective_values
 from linkwise.network.collective_forms import FORMS, Ground, chain_s, direct_s, ground_of, pair_s
 from linkwise.network.setting import Launch, Setting, bus_factor
@@ -19,6 +19,8 @@ __all__ = ["CollectiveTimes", "collective_times"]
 
 Floats = NDArray[np.float64]
 
+_CHUNK_ROWS = 16_384
+"""Sizes that are taken at a time, so that their columns stay in the cache."""
 _WITHOUT_CHOICE = {
     "all_to_all": ("direct", direct_s),
     "send_recv": ("direct", pair_s),
@@ -108,18 +110,28 @@ def _ground(operation: str, setting: Setting) -> Ground:
 
 
 def _chosen(at: Ground, size_bytes: Floats) -> tuple[tuple[tuple[str, str], ...], NDArray[np.intp], Floats]:
+    """Return the candidates, which is taken for each size, and what that costs."""
+    choice = np.zeros(len(size_bytes), dtype=np.intp)
     if at.operation in _WITHOUT_CHOICE:
         algorithm, form = _WITHOUT_CHOICE[at.operation]
-        return ((algorithm, "simple"),), np.zeros(len(size_bytes), dtype=np.intp), form(at, size_bytes)
-    offered = candidates(at.operation, at.setting.group, at.setting.limits)
-    if not offered:
+        return ((algorithm, "simple"),), choice, form(at, size_bytes)
+    table = choice_table(at.operation, at.setting.group, at.setting.limits)
+    if not table.offered:
         raise InputError(_nothing_left(at))
-    choice = choose(offered, at.operation, at.setting.group, size_bytes)
     time_s = np.empty(len(size_bytes))
-    for place in np.unique(choice):
+    for start in range(0, len(size_bytes), _CHUNK_ROWS):
+        rows = slice(start, start + _CHUNK_ROWS)
+        choice[rows] = table.choose(size_bytes[rows])
+        time_s[rows] = _times(at, table.offered, choice[rows], size_bytes[rows])
+    return tuple(map(_name, table.offered)), choice, time_s
+
+
+def _times(at: Ground, offered: Sequence[Candidate], choice: NDArray[np.intp], size_bytes: Floats) -> Floats:
+    time_s = np.empty(len(size_bytes))
+    for place in set(choice.tolist()):
         rows = choice == place
         time_s[rows] = FORMS[_name(offered[place])](at, size_bytes[rows])
-    return tuple(map(_name, offered)), choice, time_s
+    return time_s
 
 
 def _name(one: Candidate) -> tuple[str, str]:
