@@ -29,6 +29,7 @@ SYSTEMS = (
     "mgx-pcie-l40s-8",
     "rtx-pro-6000-8",
 )
+SHARED = ("all_gather", "reduce_scatter", "all_to_all")
 SIZES = 2.0 ** np.linspace(0, 40, 401)
 
 
@@ -67,26 +68,20 @@ def test_time_never_falls_with_size_within_an_algorithm(there, operation):
 def least_s(operation, there, size_bytes):
     """Return the bytes that must cross the narrowest cut, over its line rate.
 
-    A GPU must receive what it lacks of the result; the NICs of a domain carry what the other domains lack. A
-    switch that reduces halves neither for the GPU that is cut off: it still sends its buffer once.
+    Around one GPU: what it lacks of the result, by the link to its peers; a switch that reduces does not spare
+    it from sending its buffer once. Around a domain: what the others lack, by its NICs.
     """
     group = there.group
-    away = {"all_gather": 1, "reduce_scatter": 1, "all_to_all": 1}.get(operation, group.ranks)
-    own = (group.ranks - 1) / group.ranks if away == 1 else 1.0
-    bound = own * size_bytes / there.pair_bytes_per_s if group.ranks_per_domain > 1 else 0.0 * size_bytes
-    if group.domains > 1:
-        per_domain = group.ranks / group.domains
-        inside = {
-            "all_reduce": 1.0,
-            "broadcast": 1.0,
-            "reduce": 1.0,
-            "send_recv": 1.0,
-            "all_gather": 1 - 1 / group.domains,
-            "reduce_scatter": 1 - 1 / group.domains,
-            "all_to_all": per_domain * (group.ranks - per_domain) / group.ranks,
-        }[operation]
-        bound = np.maximum(bound, inside * size_bytes / group.network_bytes_per_s)
-    return bound
+    share = (group.ranks - 1) / group.ranks if operation in SHARED else 1.0
+    local = group.ranks_per_domain
+    alone, domain = share, 1.0
+    if operation in ("all_gather", "reduce_scatter"):
+        domain = 1 - 1 / group.domains
+    elif operation == "all_to_all":
+        domain = local * (group.ranks - local) / group.ranks
+        alone = share if group.generation == "pcie" else (local - 1) / group.ranks
+    bound = alone * size_bytes / there.pair_bytes_per_s if local > 1 else np.zeros(len(size_bytes))
+    return np.maximum(bound, domain * size_bytes / group.network_bytes_per_s) if group.domains > 1 else bound
 
 
 @LAWS

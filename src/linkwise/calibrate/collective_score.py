@@ -349,11 +349,10 @@ def _groups(healthy: Sequence[PredictedRun]) -> list[CollectiveGroup]:
 
 
 def _flags(runs: Sequence[CollectiveRun]) -> FlagScore:
-    ratios = {run.identity: slowdown(run) or 0.0 for run in runs}
-    bad = [run.identity for run in runs if run.status == "misconfigured"]
-    good = [run.identity for run in runs if run.status == "healthy"]
-    missed = tuple(name for name in bad if ratios[name] <= FLAG_RATIO)
-    flagged = tuple(name for name in good if ratios[name] > FLAG_RATIO)
+    bad = [run for run in runs if run.status == "misconfigured"]
+    good = [run for run in runs if run.status == "healthy"]
+    missed = tuple(run.identity for run in bad if not _is_flagged(run))
+    flagged = tuple(run.identity for run in good if _is_flagged(run))
     return FlagScore(
         misconfigured=len(bad),
         healthy=len(good),
@@ -362,3 +361,8 @@ def _flags(runs: Sequence[CollectiveRun]) -> FlagScore:
         flagged_healthy=flagged,
         missed=missed,
     )
+
+
+def _is_flagged(run: CollectiveRun) -> bool:
+    ratio = slowdown(run)
+    return ratio is not None and ratio > FLAG_RATIO

@@ -28,6 +28,10 @@ Floats = NDArray[np.float64]
 Form = Callable[["Ground", Floats], Floats]
 
 
+_LARGEST_BOX = 16
+"""More GPUs in an NVLink domain are a rack [1]."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
     """The numbers that forms share, made once for an operation in a setting.
@@ -253,7 +257,8 @@ def direct_s(at: Ground, size_bytes: Floats) -> Floats:
     Notes
     -----
     One domain: base + 2 l + 6 us from 64 KiB + phi sqrt(b) + b + S/(n q), b = (n-1)/n S/(share B). Several:
-    base + 2 l + 5 us x + S (n-g)/n over the rank's own share of the NICs, W/g.
+    base + 2 l + 5 us x + the slower of S (n-g)/n over the rank's own share of the NICs, W/g, and of what
+    stays inside, S (g-1)/n over share B; over PCIe everything passes the GPU's own slot.
     """
     known, group = at.constants, at.setting.group
     latency = at.of_generation("ll_base") + 2.0 * at.of_generation("ll_hop")
@@ -262,15 +267,22 @@ def direct_s(at: Ground, size_bytes: Floats) -> Floats:
         step = np.where(size_bytes >= known["direct_step_size"], known["direct_step"], 0.0)
         copied = size_bytes / (group.ranks * at.of_generation("direct_copy"))
         return latency + step + known["direct_fill"] * np.sqrt(inside) + inside + copied
-    rack = known["rack_network_share"] if group.ranks_per_domain > 16 else 1.0
+    staying = 1.0 if group.generation == "pcie" else (group.ranks_per_domain - 1.0) / (group.ranks - 1.0)
+    rack = known["rack_network_share"] if group.ranks_per_domain > _LARGEST_BOX else 1.0
     leaving = (group.ranks - group.ranks_per_domain) / group.ranks
     across = size_bytes * leaving * group.ranks_per_domain / (rack * at.network_bytes_per_s)
     latency += known["tree_ll_network_hop"] * at.hop_factors["ll"]
-    return latency + across
+    return latency + np.maximum(across, staying * inside)
 
 
 def chain_s(at: Ground, size_bytes: Floats) -> Floats:
-    """Return the time of a broadcast or reduce down a chain, base + S/B' + (n-1) y sqrt(S/B') [s]."""
+    """Return the time of a broadcast or reduce down a chain, base + S/B' + (n-1) y sqrt(S/B') [s].
+
+    Notes
+    -----
+    As nccl-tests times it: calls follow one another without waiting, so that only the base of a small one
+    shows, not its hops.
+    """
     known, group = at.constants, at.setting.group
     moved = size_bytes / at.ring_bytes_per_s
     fill = known["chain_fill_one_domain" if group.domains == 1 else "chain_fill_domains"]
