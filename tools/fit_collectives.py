@@ -2,7 +2,7 @@
 
     python tools/fit_collectives.py [COLLECTIVES.csv COLLECTIVE_RUNS.csv] [--write]
 
-Healthy runs of nccl-tests and rccl-tests take part with their sizes from 1 MiB on, but for those that a rule
+Healthy runs of nccl-tests and rccl-tests take part with their sizes from 64 KiB on, but for those that a rule
 sets apart (`linkwise.calibrate.collective_score.rule_of`). Constants marked ``fit`` are fitted; the others
 were read off the same curves, so leaving a source out protects the fitted ones only. Without --write it only
 prints.

@@ -221,3 +221,11 @@ def test_a_fit_recovers_times_that_a_known_constant_makes():
     error = np.concatenate([one.error_fraction for one in again])
     assert np.max(np.abs(error)) < 0.12
     assert set(fitted_factors(again)) == {"one_domain", "domains"}
+
+
+def test_gpus_without_peer_access_are_slower_but_expected_to_have_it(read):
+    run = one_run(read, gpu="RTX 4090", n_nodes="1", n_gpus="8", intra_kind="pcie-shm", inter_kind="none")
+    assert run.setting.through_host
+    assert not run.best.through_host
+    times = [predict_collectives([replace(run, setting=one)])[0].time_s[0] for one in (run.setting, run.best)]
+    assert times[0] > 1.25 * times[1]

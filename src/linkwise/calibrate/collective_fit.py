@@ -34,6 +34,8 @@ Floats = NDArray[np.float64]
 
 OUTLIER_SCALE = 0.1
 """Logarithmic error beyond which a row counts less [1]."""
+LEAST_FITTED_BYTES = float(2**16)
+"""Smaller sizes are the latencies of LL, which are not fitted [bytes]."""
 BORROWED_ROWS = 4.0
 """A run of so many rows has half the weight of a long one [1]."""
 PULL_TO_START = 0.05
@@ -73,7 +75,7 @@ def training_runs(runs: Sequence[CollectiveRun]) -> tuple[CollectiveRun, ...]:
 
 
 def fit_collectives(runs: Sequence[CollectiveRun]) -> dict[str, float]:
-    """Return constants that fit the rows of 1 MiB and more; those not free keep their value, SI.
+    """Return constants that fit the rows of 64 KiB and more; those not free keep their value, SI.
 
     Parameters
     ----------
@@ -148,7 +150,7 @@ def _problem(runs: Sequence[CollectiveRun]) -> _Problem:
 
 
 def _large_rows(run: CollectiveRun) -> CollectiveRun:
-    large = run.size_bytes >= LEAST_BYTES
+    large = run.size_bytes >= LEAST_FITTED_BYTES
     return replace(
         run, size_bytes=run.size_bytes[large], time_s=run.time_s[large], in_place=run.in_place[large]
     )

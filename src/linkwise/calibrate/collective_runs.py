@@ -242,7 +242,10 @@ def _run(row: Mapping[str, str], rows: Floats) -> CollectiveRun:
         inter_kind=row["inter_kind"],
         setting=replace(used, limits=limits_of(variables)),
         best=replace(
-            _setting({**row, "nics_used_per_node": ""}), limits=NO_LIMITS, network=_best_network(setting, row)
+            _setting({**row, "nics_used_per_node": ""}),
+            limits=NO_LIMITS,
+            through_host=False,
+            network=_best_network(setting, row),
         ),
         size_bytes=rows[:, 0],
         time_s=rows[:, 1],
@@ -278,6 +281,7 @@ def _setting(row: Mapping[str, str]) -> Setting:
         network=network_kind(row["inter_kind"], rate, int(float(nics))) if domains > 1 else "nvlink",
         pair_bytes_per_s=links.pair_bytes_per_s,
         bridged=links.bridged,
+        through_host=links.through_host,
         nic_on_switch=domains > 1 and is_behind_nic(links, rate),
         launch=_launch(row),
     )

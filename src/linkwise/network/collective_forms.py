@@ -137,13 +137,16 @@ def ring_local_bytes_per_s(setting: Setting, constants: Mapping[str, float]) -> 
     Notes
     -----
     NVLink: the rate NCCL plans with, times what rings of the generation reach. PCIe: a pair reaches a share
-    of its slots; three GPUs and more cross the link between sockets.
+    of its slots, three GPUs and more cross the link between sockets, and without peer-to-peer access all
+    bytes pass host memory.
     """
     group = setting.group
     if group.generation != "pcie":
         return constants[f"ring_fraction_{group.generation}"] * group.local_bytes_per_s
     if setting.bridged:
         return min(constants["bridged_crossing"], setting.pair_bytes_per_s)
+    if setting.through_host:
+        return constants["pcie_host_fraction"] * setting.pair_bytes_per_s
     if setting.nic_on_switch:
         return constants["pcie_behind_nic_fraction"] * setting.pair_bytes_per_s
     generation = "gen5" if setting.pair_bytes_per_s > 40e9 else "gen4"

@@ -40,6 +40,8 @@ class LocalLinks:
         Whether its switch reduces and multicasts.
     bridged
         Whether bridges join pairs and PCIe joins those.
+    through_host
+        Whether GPUs reach each other through host memory only, without peer-to-peer access.
     """
 
     generation: str
@@ -47,6 +49,7 @@ class LocalLinks:
     pair_bytes_per_s: float
     has_multicast: bool
     bridged: bool = False
+    through_host: bool = False
 
     def communicator(
         self, *, ranks: int, domains: int, network_bytes_per_s: float, release: tuple[int, int] | None = None
@@ -84,7 +87,7 @@ def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch")
         GPUs of a domain that take part [1].
     joined_by
         ``nvswitch``, ``nvlink-mesh``, ``infinity-fabric``, ``nvlink-bridge`` (pairs), or a word with
-        ``pcie``.
+        ``pcie``, and with ``shm`` where there is no peer-to-peer access.
     """
     is_bridge = joined_by == "nvlink-bridge"
     bridged = is_bridge and ranks_per_domain > 2
@@ -98,6 +101,7 @@ def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch")
             pair_bytes_per_s=slot,
             has_multicast=False,
             bridged=bridged,
+            through_host="shm" in joined_by,
         )
     architecture = gpu.architecture.lower()
     named = (value for name, value in _GENERATIONS.items() if architecture.startswith(name))

@@ -39,6 +39,8 @@ class Setting:
         Line rate of a GPU's link inside its domain, one direction: NVLink, or PCIe [bytes/s].
     bridged
         Whether GPUs meet over PCIe between pairs that a bridge joins.
+    through_host
+        Whether GPUs reach each other through host memory only, without peer-to-peer access.
     nic_on_switch
         Whether GPUs sit behind the PCIe switch of their NIC.
     limits
@@ -51,6 +53,7 @@ class Setting:
     network: str = "nvlink"
     pair_bytes_per_s: float
     bridged: bool = False
+    through_host: bool = False
     nic_on_switch: bool = False
     limits: Limits = NO_LIMITS
     launch: Launch = Launch.OWN_THREADS
