@@ -10,7 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["ReleaseConstants", "release_constants"]
+__all__ = ["ReleaseConstants", "least", "release_constants"]
 
 _US = 1e-6
 _GB_PER_S = 1e9

@@ -78,13 +78,20 @@ class Ground:
         return math.log2(self.setting.group.domains)
 
     @property
+    def is_early(self) -> bool:
+        """Return whether NCCL is older than 2.12, whose trees and LL protocols are slower."""
+        release = self.setting.group.release
+        return release is not None and release < (2, 12)
+
+    @property
     def wire_bytes_per_s(self) -> float:
         """Return the rate of a tree through the NICs of a domain: half of them from three domains on."""
         group = self.setting.group
         if group.domains == 1:
             return math.inf
         share = self.constants["network_share_tree"] * self.constants[f"network_share_{self.setting.network}"]
-        return share * group.network_bytes_per_s * (1.0 if group.domains == 2 else 0.5)
+        two = self.constants["early_two_domain_share"] if self.is_early else 1.0
+        return share * group.network_bytes_per_s * (two if group.domains == 2 else 0.5)
 
 
 def ground_of(operation: str, setting: Setting, constants: Mapping[str, float]) -> Ground:
@@ -325,9 +332,8 @@ def _ll_hop_s(at: Ground) -> float:
 
 def _early_ampere(at: Ground) -> float:
     """Return the share of its LL and LL128 rates that Ampere reaches with NCCL before 2.12."""
-    group = at.setting.group
-    early = group.release is not None and group.release < (2, 12)
-    return at.constants["early_ampere_share"] if early and group.generation == "ampere" else 1.0
+    is_ampere = at.setting.group.generation == "ampere"
+    return at.constants["early_ampere_share"] if at.is_early and is_ampere else 1.0
 
 
 def _ll_step(at: Ground, size_bytes: Floats) -> Floats:
