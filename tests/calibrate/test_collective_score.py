@@ -81,6 +81,8 @@ def test_a_run_becomes_a_setting(read):
 def test_a_rack_is_one_domain_and_a_box_is_none(read):
     rack = one_run(read, gpu="GB300", n_nodes="4", inter_kind="nvlink", nvlink_domain_gpus="72")
     assert rack.setting.group.domains == 1
+    blank = one_run(read, gpu="GB300", n_nodes="4", inter_kind="nvlink", nvlink_domain_gpus="")
+    assert blank.setting.group.domains == 1
     apart = one_run(read, n_gpus="2", nvlink_domain_gpus="8")
     assert apart.setting.group.domains == 2
 
@@ -150,9 +152,29 @@ def test_wrong_cells_are_told_with_their_line(read, row, words):
     assert ":2" in str(caught.value)
 
 
-def test_wrong_numbers_of_a_run_are_told(read):
-    with pytest.raises(DocumentError, match="n_nodes"):
-        read(RUN | {"n_nodes": "two"})
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"n_nodes": "two"},
+        {"n_gpus": "-4"},
+        {"nic_gbit_per_s": "fast"},
+        {"nics_per_node": "nan"},
+        {"nvlink_domain_gpus": "1e99"},
+    ],
+)
+def test_wrong_numbers_of_a_run_are_told(read, changes):
+    with pytest.raises(DocumentError, match=next(iter(changes))):
+        read(RUN | changes)
+
+
+def test_a_run_that_stands_twice_is_told(read):
+    with pytest.raises(DocumentError, match="stands twice"):
+        read(RUN, RUN)
+
+
+def test_blank_nics_are_one_of_400_gbit_per_gpu(read):
+    run = one_run(read, nics_per_node="", nic_gbit_per_s="")
+    assert run.setting.group.network_bytes_per_s == pytest.approx(8 * 50e9)
 
 
 def test_missing_columns_are_told(tmp_path):

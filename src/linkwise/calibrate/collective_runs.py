@@ -55,6 +55,8 @@ LEAST_BYTES = float(2**20)
 _OPERATIONS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 _TOOLS = ("nccl-tests", "rccl-tests")
 _LARGEST_BOX = 16
+_BLANK_NIC_GBIT_PER_S = 400.0
+_LARGEST_NUMBER = 1e8
 _BULK = re.compile(r"aiconfigurator", re.IGNORECASE)
 
 
@@ -128,8 +130,9 @@ def read_collectives(rows_path: Path, runs_path: Path) -> MeasuredCollectives:
     DocumentError
         With every cell that does not hold what it must.
     """
-    described = {row["run_id"]: row for _, row in _table(runs_path, RUN_COLUMNS)}
-    measured, faults = _measured(rows_path, described)
+    described, faults = _described(runs_path)
+    measured, wrong_rows = _measured(rows_path, described)
+    faults += wrong_rows
     runs: list[CollectiveRun] = []
     skipped: dict[str, int] = {}
     others = 0
@@ -172,6 +175,18 @@ def _table(path: Path, columns: Sequence[str]) -> list[tuple[int, Mapping[str, s
         ]
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: not a CSV file ({error})") from None
+
+
+def _described(path: Path) -> tuple[dict[str, Mapping[str, str]], list[Fault]]:
+    """Return the runs by name, and the names that stand twice."""
+    described: dict[str, Mapping[str, str]] = {}
+    faults: list[Fault] = []
+    for line, row in _table(path, RUN_COLUMNS):
+        if row["run_id"] in described:
+            message = f"{row['run_id']!r} stands twice; give each run a name of its own"
+            faults.append(Fault(path=str(path), line=line, key="run_id", message=message))
+        described[row["run_id"]] = row
+    return described, faults
 
 
 def _measured(
@@ -260,25 +275,25 @@ def _source(row: Mapping[str, str]) -> str:
 
 
 def _setting(row: Mapping[str, str]) -> Setting:
-    nodes, ranks = _count(row, "n_nodes", 1), _count(row, "n_gpus", 0)
-    per_node = -(-ranks // nodes)
-    domain = max(per_node, min(_count(row, "nvlink_domain_gpus", 1), ranks)) if _is_rack(row) else per_node
-    nics = row.get("nics_used_per_node", "") or row["nics_per_node"] or str(per_node)
-    rate = float(row["nic_gbit_per_s"] or "400") * 1.25e8
-    domains = -(-ranks // domain)
-    trays = domain / per_node
     gpu = _gpu(row)
     if gpu is None:
         raise InputError(f"GPU {row['gpu']!r} is not in the catalogue")
+    nodes, ranks = _count(row, "n_nodes", 1), _count(row, "n_gpus", 0)
+    per_node = -(-ranks // nodes)
+    domain = _domain_gpus(row, ranks, per_node)
+    domains = -(-ranks // domain)
+    used = _count(row, "nics_used_per_node", 0)
+    nics = used or _count(row, "nics_per_node", per_node)
+    rate = _number(row, "nic_gbit_per_s", _BLANK_NIC_GBIT_PER_S) * 1.25e8
     links = local_links(gpu, ranks_per_domain=-(-ranks // domains), joined_by=row["intra_kind"])
     return Setting(
         group=links.communicator(
             ranks=ranks,
             domains=domains,
-            network_bytes_per_s=float(nics) * rate * trays if domains > 1 else 0.0,
+            network_bytes_per_s=nics * rate * domain / per_node if domains > 1 else 0.0,
             release=release_of(row["nccl_version"]),
         ),
-        network=network_kind(row["inter_kind"], rate, int(float(nics))) if domains > 1 else "nvlink",
+        network=network_kind(row["inter_kind"], rate, nics) if domains > 1 else "nvlink",
         pair_bytes_per_s=links.pair_bytes_per_s,
         bridged=links.bridged,
         through_host=links.through_host,
@@ -287,16 +302,38 @@ def _setting(row: Mapping[str, str]) -> Setting:
     )
 
 
-def _is_rack(row: Mapping[str, str]) -> bool:
-    """Return whether NVLink joins the nodes: said so, or more GPUs in its domain than any box holds."""
-    return row["inter_kind"] == "nvlink" or _count(row, "nvlink_domain_gpus", 1) > _LARGEST_BOX
+def _domain_gpus(row: Mapping[str, str], ranks: int, per_node: int) -> int:
+    """Return the GPUs that reach each other without the network: those of a node, or of a rack.
+
+    A rack is said to be one, or has more GPUs in its NVLink domain than any box.
+    """
+    is_rack = row["inter_kind"] == "nvlink"
+    machine = _count(row, "nvlink_domain_gpus", ranks if is_rack else 1)
+    return max(per_node, min(machine, ranks)) if is_rack or machine > _LARGEST_BOX else per_node
 
 
 def _count(row: Mapping[str, str], column: str, blank: int) -> int:
+    return int(_number(row, column, float(blank)))
+
+
+def _number(row: Mapping[str, str], column: str, blank: float) -> float:
+    """Return a cell as a number; `blank` where it is empty, not there, or 0 (a node without NICs).
+
+    Raises
+    ------
+    InputError
+        When it is no number, or none that counts something.
+    """
+    text = row.get(column, "")
     try:
-        return int(float(row[column] or blank))
+        value = float(text or "0")
     except ValueError:
-        raise InputError(f"{column} {row[column]!r} is not a number") from None
+        raise InputError(f"{column} {text!r} is not a number") from None
+    if value == 0.0:
+        return blank
+    if not 1.0 <= value <= _LARGEST_NUMBER:
+        raise InputError(f"{column} {text!r} is not between 1 and {_LARGEST_NUMBER:.0e}")
+    return value
 
 
 def _launch(row: Mapping[str, str]) -> Launch:
@@ -315,5 +352,5 @@ def _variables(text: str) -> Mapping[str, str]:
 
 def _best_network(setting: Setting, row: Mapping[str, str]) -> str:
     """Return the transport that the NICs allow: those of 100 Gbit/s and more speak RDMA."""
-    fast = float(row["nic_gbit_per_s"] or "0") >= 100.0
+    fast = _number(row, "nic_gbit_per_s", 0.0) >= 100.0
     return "infiniband" if setting.network == "sockets" and fast else setting.network
