@@ -186,11 +186,8 @@ def test_intervals_hold_the_prediction_and_are_wider_over_a_network():
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_million_sizes_take_less_than_a_second(operation):
-    from time import perf_counter
+def test_a_million_sizes_a_second(operation):
+    from timeit import repeat
 
-    there, sizes = setting("dgx-h100:4"), np.geomspace(8, 2.0**34, 1_000_000)
-    collective_times(operation, there, sizes[:10])
-    start = perf_counter()
-    collective_times(operation, there, sizes)
-    assert perf_counter() - start < 1.0
+    there, sizes = setting("dgx-h100:4"), np.geomspace(8, 2.0**34, 200_000)
+    assert min(repeat(lambda: collective_times(operation, there, sizes), number=1, repeat=5)) < 0.2
