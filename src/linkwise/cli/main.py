@@ -23,6 +23,7 @@ VERBS: dict[str, str] = {
     "compare": "One job on several clusters: time, price, break-even, scaling to the network wall.",
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
+    "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
     "validate": "Score the model against measurements.",
     "cluster": "Make cluster documents from what other programs print.",
     "catalog": "List hardware and models with their sources.",

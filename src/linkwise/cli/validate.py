@@ -13,6 +13,7 @@ from linkwise.cli.files import check_target, write_whole
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
+    from linkwise.report.collective_validation import CollectiveValidationResult
     from linkwise.report.validation import ValidationResult
 
 __all__ = ["validate"]
@@ -94,6 +95,37 @@ def training(file: Path, use: str | None, rows_path: Path | None, require: str |
     return ExitCode.DONE if all(each.met for each in judged) else ExitCode.AGAINST
 
 
+@validate.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--runs",
+    "runs_path",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="The table of runs: where each was measured.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
+)
+def collectives(file: Path, runs_path: Path, form: str) -> int:
+    """Score the model of collectives on measured sizes and times, the rows of FILE, a CSV.
+
+    Healthy rows of nccl-tests and rccl-tests are scored, those of 1 MiB and more as the headline. Variables
+    of a run are applied. Whole runs are flagged that fall short of what their links should give.
+
+    Exit codes: 0 done, 2 wrong input, 4 no row could be scored.
+    """
+    from linkwise.calibrate.collective_score import validate_collectives
+    from linkwise.report.collective_validation import collective_validation_result
+
+    result = collective_validation_result(validate_collectives(file, runs_path))
+    _print_collectives(result, form)
+    if not result.scored:
+        click.echo(f"linkwise: {file}: no row could be scored", err=True)
+        return ExitCode.NOT_MEASURED
+    return ExitCode.DONE
+
+
 def _words(use: str | None) -> tuple[str, ...]:
     if use is None:
         return ()
@@ -123,3 +155,19 @@ def _print_result(result: ValidationResult, form: str) -> None:
         from linkwise.report.validation_table import print_validation
 
         print_validation(result, console_for())
+
+
+def _print_collectives(result: CollectiveValidationResult, form: str) -> None:
+    if form == "json":
+        from linkwise.report.results import published_json
+
+        click.echo(published_json(result))
+    elif form == "csv":
+        from linkwise.report.collective_validation import collective_validation_csv_rows
+
+        csv.writer(sys.stdout, lineterminator="\n").writerows(collective_validation_csv_rows(result))
+    else:
+        from linkwise.report.collective_validation import print_collective_validation
+        from linkwise.report.tables import console_for
+
+        print_collective_validation(result, console_for())

@@ -1,0 +1,150 @@
+"""`linkwise collective`: what nccl-tests would print on a cluster."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwise.errors import ExitCode, InputError, UnknownName
+
+if TYPE_CHECKING:
+    from linkwise.nccl.communicator import Limits
+    from linkwise.report.collective_result import CollectiveResult
+
+__all__ = ["collective"]
+
+_LARGEST_BYTES = 2**63 - 1
+_WITHOUT_CHOICE = ("all_to_all", "send_recv", "broadcast", "reduce")
+
+
+@click.command()
+@click.argument("operation", metavar="OP")
+@click.argument("cluster")
+@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Use the first N GPUs; all by default.")
+@click.option(
+    "--sizes", default="8B:16GiB", show_default=True, help="FROM:TO, doubling, or sizes with commas between."
+)
+@click.option("--algorithm", metavar="NAME", help="Take ring, tree, nvls or nvls_tree instead of choosing.")
+@click.option("--protocol", metavar="NAME", help="Take ll, ll128 or simple instead of choosing.")
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
+)
+def collective(
+    *,
+    operation: str,
+    cluster: str,
+    gpus: int | None,
+    sizes: str,
+    algorithm: str | None,
+    protocol: str | None,
+    form: str,
+) -> int:
+    """Print time, algbw and busbw of a collective over sizes, as nccl-tests would.
+
+    OP is all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, reduce or send_recv. CLUSTER is a
+    cluster/1 document or SYSTEM:NODES; - is standard input. Algorithm and protocol are those that NCCL
+    would choose; sizes count the full buffer.
+
+    \b
+    linkwise collective all_reduce dgx-h100:4 --sizes 1MiB:1GiB
+    linkwise collective all_gather dgx-a100:2 --algorithm ring --protocol simple
+    """  # noqa: D301 (click reads \b as: do not wrap)
+    import numpy as np
+
+    from linkwise.cluster import load_cluster
+    from linkwise.network.cluster_setting import assumptions_of, setting_of
+    from linkwise.network.collective_time import collective_times
+    from linkwise.report.collective_result import collective_result
+
+    asked = _operation(operation)
+    column = np.array(_sizes(sizes), dtype=np.float64)
+    limits = _limits(asked, algorithm, protocol)
+    there = load_cluster(cluster)
+    setting = setting_of(there, gpus=gpus, limits=limits)
+    result = collective_result(
+        collective_times(asked, setting, column),
+        operation=asked,
+        cluster=there,
+        setting=setting,
+        assumptions=tuple(assumptions_of(there, setting)),
+    )
+    _print(result, form)
+    return ExitCode.DONE
+
+
+def _operation(text: str) -> str:
+    from linkwise.network.setting import OPERATIONS
+
+    plain = {name.replace("_", ""): name for name in OPERATIONS}
+    try:
+        return plain[text.lower().replace("_", "").replace("-", "")]
+    except KeyError:
+        raise UnknownName.among(OPERATIONS, kind="collective", given=text) from None
+
+
+def _sizes(text: str) -> list[int]:
+    if ":" not in text:
+        return [_size(word) for word in text.split(",")]
+    low, high = (_size(word) for word in text.split(":", 1))
+    if low > high:
+        raise InputError(f"--sizes {text}: the first size is larger than the last; write it as 8B:16GiB")
+    sizes = [low]
+    while sizes[-1] * 2 <= high:
+        sizes.append(sizes[-1] * 2)
+    return sizes
+
+
+def _size(word: str) -> int:
+    from linkwise.units import parse
+
+    try:
+        size = parse(word.strip(), "bytes")
+    except InputError as error:
+        raise InputError(f"--sizes: {error}") from None
+    if not 1 <= size <= _LARGEST_BYTES:
+        largest = "the largest is 8 EiB - 1"
+        raise InputError(f"--sizes: {word.strip()} is no size of a buffer; the least is 1 byte, {largest}")
+    if not size.is_integer():
+        raise InputError(f"--sizes: {word.strip()} is not a whole number of bytes")
+    return int(size)
+
+
+def _limits(operation: str, algorithm: str | None, protocol: str | None) -> Limits:
+    from linkwise.nccl.communicator import ALGORITHMS, PROTOCOLS, Limits
+
+    given = {"--algorithm": algorithm, "--protocol": protocol}
+    if operation in _WITHOUT_CHOICE and (named := [name for name, word in given.items() if word is not None]):
+        raise InputError(f"{' and '.join(named)}: no effect on {operation}, which has one form; leave it out")
+    return Limits(
+        algorithms=_named(algorithm, ALGORITHMS, "algorithm"),
+        protocols=_named(protocol, PROTOCOLS, "protocol"),
+    )
+
+
+def _named(word: str | None, known: tuple[str, ...], kind: str) -> frozenset[str]:
+    if word is None:
+        return frozenset(known)
+    plain = {name.replace("_", ""): name for name in known}
+    try:
+        return frozenset((plain[word.lower().replace("_", "").replace("-", "")],))
+    except KeyError:
+        raise UnknownName.among(known, kind=kind, given=word) from None
+
+
+def _print(result: CollectiveResult, form: str) -> None:
+    if form == "json":
+        from linkwise.report.results import published_json
+
+        click.echo(published_json(result))
+    elif form == "csv":
+        from linkwise.report.collective_result import collective_csv_rows
+
+        csv.writer(sys.stdout, lineterminator="\n").writerows(collective_csv_rows(result))
+    else:
+        from linkwise.report.collective_result import print_collective
+        from linkwise.report.tables import console_for
+
+        print_collective(result, console_for())

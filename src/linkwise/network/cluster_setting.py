@@ -1,0 +1,109 @@
+"""From a cluster to where a collective of it runs, with what is taken for granted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from linkwise.cluster import Cluster, RoutingKind
+from linkwise.errors import InputError
+from linkwise.nccl.communicator import NO_LIMITS, Limits
+from linkwise.nccl.constants import release_constants
+from linkwise.network.collective_constants import collective_constants
+from linkwise.network.links import is_behind_nic, local_links, network_kind
+from linkwise.network.setting import Setting
+
+__all__ = ["assumptions_of", "setting_of"]
+
+
+def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO_LIMITS) -> Setting:
+    """Return where a collective over the first GPUs of a cluster runs.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    gpus
+        How many take part, node after node; all by default [1].
+    limits
+        What may be chosen.
+
+    Raises
+    ------
+    InputError
+        If fewer than two GPUs take part, more than there are, or no network joins them.
+
+    Notes
+    -----
+    What NCCL calls a node is an NVLink domain, or the host where NVLink joins fewer GPUs than it holds. The
+    NICs of all nodes of a domain add up. One call on an idle network: oversubscription and collisions are not
+    priced.
+    """
+    ranks = cluster.gpus if gpus is None else gpus
+    _check(cluster, ranks)
+    span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
+    domains = -(-ranks // span)
+    per_domain = -(-ranks // domains)
+    is_bridge = 2 == cluster.nvlink_domain_gpus < cluster.gpus_per_node
+    links = local_links(
+        cluster.gpu, ranks_per_domain=per_domain, joined_by="nvlink-bridge" if is_bridge else "nvswitch"
+    )
+    across = cluster.node_bytes_per_s * span / cluster.gpus_per_node if domains > 1 else 0.0
+    return Setting(
+        group=links.communicator(ranks=ranks, domains=domains, network_bytes_per_s=across),
+        network=_network(cluster) if domains > 1 else "nvlink",
+        pair_bytes_per_s=links.pair_bytes_per_s,
+        bridged=links.bridged,
+        nic_on_switch=domains > 1 and is_behind_nic(links, cluster.nic_bytes_per_s),
+        limits=limits,
+    )
+
+
+def assumptions_of(cluster: Cluster, setting: Setting) -> Iterator[str]:
+    """Yield what a time rests on: synchrony, routing, latency constants and the release of NCCL.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    setting
+        As `setting_of` gives it.
+    """
+    yield "all GPUs call at the same moment, one process or thread each, and nothing else is on the links"
+    if setting.group.domains > 1:
+        routing = cluster.fabric.routing.kind
+        spread = "flows that share a link are not priced" if routing is RoutingKind.ECMP else "no collisions"
+        yield f"routing {routing}: flows spread evenly, {spread}; no reduction in the switches of the network"
+        yield from _latency(setting)
+        if cluster.fabric.oversubscription > 1:
+            yield f"oversubscription {cluster.fabric.oversubscription:g} is not priced: the up-links hold"
+        if setting.group.ranks % setting.group.domains:
+            yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
+    constants = release_constants(setting.group.release)
+    yield f"algorithm and protocol as NCCL chooses them by default: {constants.source}"
+    yield from cluster.assumptions
+
+
+def _check(cluster: Cluster, ranks: int) -> None:
+    if ranks > cluster.gpus:
+        raise InputError(f"{ranks} GPUs are more than the {cluster.gpus} of {cluster.name}; ask for fewer")
+    if ranks < 2:
+        raise InputError(f"a collective needs at least two GPUs, and {cluster.name} gives {ranks}")
+    span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
+    if ranks > span and not cluster.node_bytes_per_s:
+        raise InputError(f"{ranks} GPUs span nodes of {span}, and nothing joins those; name a fabric")
+
+
+def _network(cluster: Cluster) -> str:
+    link = cluster.fabric.link
+    if link is None:
+        return "infiniband"
+    if link.protocol == "efa":
+        return link.name.replace("-", "_")
+    return network_kind(link.protocol, cluster.nic_bytes_per_s, cluster.nics_per_node)
+
+
+def _latency(setting: Setting) -> Iterator[str]:
+    figures = [collective_constants()[f"hops_{name}_{setting.network}"] for name in ("ll", "ll128", "simple")]
+    times = " / ".join(f"{figure.value:g}" for figure in figures)
+    kind = setting.network.replace("_", " ")
+    yield f"a hop over {kind} takes {times} times that of verbs (LL / LL128 / Simple; {figures[0].basis})"

@@ -1,0 +1,54 @@
+"""The stated 90 % interval of the time of a collective: factors on the prediction, by reach and size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.network.setting import Setting
+
+__all__ = ["SIZE_EDGES_BYTES", "interval_factors", "reach_of"]
+
+Floats = NDArray[np.float64]
+
+SIZE_EDGES_BYTES = (float(2**20), float(2**24), float(2**28))
+"""Sizes at which one class ends and the next begins [bytes]."""
+
+
+def reach_of(setting: Setting) -> str:
+    """Return ``one_domain`` or ``domains``: whether the collective crosses the network."""
+    return "one_domain" if setting.group.domains == 1 else "domains"
+
+
+def interval_factors(reach: str, size_bytes: Floats) -> tuple[Floats, Floats]:
+    """Return by what the ends of the interval differ from the predicted times, (low, high), (rows,) each [1].
+
+    Parameters
+    ----------
+    reach
+        As `reach_of` gives it.
+    size_bytes
+        Bytes of the full buffer (rows,) [bytes].
+
+    Notes
+    -----
+    The 5th and the 95th percentile of measured over predicted time of published runs whose source the fitted
+    constants had not seen (tools/fit_collectives.py). Reality is late more often than early.
+    """
+    low, high = _table()[reach]
+    place = np.searchsorted(SIZE_EDGES_BYTES, size_bytes, side="right")
+    return low[place], high[place]
+
+
+@cache
+def _table() -> Mapping[str, tuple[Floats, Floats]]:
+    text = files("linkwise.network").joinpath("collective_intervals.json").read_text(encoding="utf-8")
+    return {
+        reach: (np.array(ends["low"]), np.array(ends["high"]))
+        for reach, ends in json.loads(text)["factors"].items()
+    }

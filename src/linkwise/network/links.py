@@ -1,0 +1,160 @@
+"""The links of a GPU as NCCL plans with them, from figures of the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from linkwise.catalog import Gpu
+from linkwise.nccl.communicator import Communicator
+from linkwise.network.collective_constants import collective_values
+
+__all__ = ["LocalLinks", "is_behind_nic", "local_links", "network_kind"]
+
+_GENERATIONS = {
+    "pascal": "volta",
+    "volta": "volta",
+    "ampere": "ampere",
+    "hopper": "hopper",
+    "blackwell": "blackwell",
+    "rubin": "blackwell",
+    "cdna": "amd",
+}
+"""Generation by the first word of an architecture; the nearest one where there is no measurement."""
+_WITH_MULTICAST = ("hopper", "blackwell")
+_SMALLEST_PCIE_BYTES_PER_S = 16e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalLinks:
+    """What joins the GPUs of a domain.
+
+    Attributes
+    ----------
+    generation
+        As `linkwise.nccl.communicator.Communicator` has it.
+    planned_bytes_per_s
+        The rate of a GPU that NCCL plans with [bytes/s].
+    pair_bytes_per_s
+        Line rate of the link, one direction [bytes/s].
+    has_multicast
+        Whether its switch reduces and multicasts.
+    bridged
+        Whether bridges join pairs and PCIe joins those.
+    through_host
+        Whether GPUs reach each other through host memory only, without peer-to-peer access.
+    """
+
+    generation: str
+    planned_bytes_per_s: float
+    pair_bytes_per_s: float
+    has_multicast: bool
+    bridged: bool = False
+    through_host: bool = False
+
+    def communicator(
+        self, *, ranks: int, domains: int, network_bytes_per_s: float, release: tuple[int, int] | None = None
+    ) -> Communicator:
+        """Return the ranks as NCCL sees them.
+
+        Parameters
+        ----------
+        ranks, domains
+            GPUs, and NVLink domains (hosts without NVLink) they span [1].
+        network_bytes_per_s
+            All NICs of a domain, one direction [bytes/s].
+        release
+            NCCL release; ``None`` takes today's.
+        """
+        return Communicator(
+            ranks=ranks,
+            domains=domains,
+            generation=self.generation,
+            local_bytes_per_s=self.planned_bytes_per_s,
+            network_bytes_per_s=network_bytes_per_s,
+            release=release,
+            has_multicast=self.has_multicast,
+        )
+
+
+def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch") -> LocalLinks:
+    """Return what joins GPUs of a kind inside a domain.
+
+    Parameters
+    ----------
+    gpu
+        The GPU of the catalogue.
+    ranks_per_domain
+        GPUs of a domain that take part [1].
+    joined_by
+        ``nvswitch``, ``nvlink-mesh``, ``infinity-fabric``, ``nvlink-bridge`` (pairs), or a word with
+        ``pcie``, and with ``shm`` where there is no peer-to-peer access.
+    """
+    is_bridge = joined_by == "nvlink-bridge"
+    bridged = is_bridge and ranks_per_domain > 2
+    line = gpu.nvlink_bytes_per_s
+    if line is None or "pcie" in joined_by or bridged:
+        slot = gpu.pcie_bytes_per_s or _SMALLEST_PCIE_BYTES_PER_S
+        planned = collective_values()["pcie_planned_fraction"] * slot
+        return LocalLinks(
+            generation="pcie",
+            planned_bytes_per_s=planned,
+            pair_bytes_per_s=slot,
+            has_multicast=False,
+            bridged=bridged,
+            through_host="shm" in joined_by,
+        )
+    architecture = gpu.architecture.lower()
+    named = (value for name, value in _GENERATIONS.items() if architecture.startswith(name))
+    generation = next(named, "blackwell")
+    return LocalLinks(
+        generation=generation,
+        planned_bytes_per_s=collective_values()[f"planned_fraction_{generation}"] * line,
+        pair_bytes_per_s=line,
+        has_multicast=generation in _WITH_MULTICAST and joined_by == "nvswitch",
+    )
+
+
+def network_kind(protocol: str, nic_bytes_per_s: float, nics_per_node: int) -> str:
+    """Return the kind of network that latencies are known by.
+
+    Parameters
+    ----------
+    protocol
+        ``infiniband``, ``roce``, ``efa``, ``tcpx``, ``tcpxo``, ``slingshot``, ``sockets`` or ``tcp``.
+    nic_bytes_per_s
+        Line rate of one NIC, one direction [bytes/s].
+    nics_per_node
+        NICs of one operating system [1].
+
+    Notes
+    -----
+    EFA: 4 ports of 100 Gbit/s are version 1, more of them 2, 200 Gbit/s 3 and 400 Gbit/s 4 (AWS p4, p5, p5en,
+    p6). TCPX with more than 4 NICs is TCPXO (Google A3 Mega). What is not known is taken for verbs.
+    """
+    if protocol == "efa":
+        if nic_bytes_per_s < 20e9:
+            return "efa_v1" if nics_per_node <= 4 else "efa_v2"
+        return "efa_v3" if nic_bytes_per_s < 40e9 else "efa_v4"
+    if protocol == "tcpx" and nics_per_node > 4:
+        return "tcpxo"
+    if protocol in ("sockets", "tcp"):
+        return "sockets"
+    return protocol if protocol in ("infiniband", "roce", "tcpx", "tcpxo", "slingshot") else "infiniband"
+
+
+def is_behind_nic(links: LocalLinks, nic_bytes_per_s: float) -> bool:
+    """Return whether GPUs sit behind the PCIe switch of their NIC, as in ConnectX-8 servers.
+
+    Parameters
+    ----------
+    links
+        What joins the GPUs of a node.
+    nic_bytes_per_s
+        Line rate of one NIC, one direction [bytes/s].
+
+    Notes
+    -----
+    Taken from the rates: PCIe of the fifth generation and NICs of 400 Gbit/s. Traffic to the NIC then does
+    not cross the link between sockets.
+    """
+    return links.generation == "pcie" and links.pair_bytes_per_s > 40e9 and nic_bytes_per_s >= 50e9
