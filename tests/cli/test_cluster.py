@@ -1,4 +1,4 @@
-"""`linkwise cluster import`, as a user meets it."""
+"""`linkwise cluster import` and `export`, as a user meets them."""
 
 from pathlib import Path
 
@@ -7,6 +7,7 @@ import pytest
 from linkwise.cli.main import run
 from linkwise.cluster import load_cluster
 from linkwise.errors import ExitCode
+from linkwise.network.exports import EXPORTS
 
 DATA = Path(__file__).parents[1] / "data/imports"
 XML = str(DATA / "nccl-dgx-h100.xml")
@@ -102,3 +103,44 @@ def test_files_that_cannot_be_opened_are_told_with_the_faults_of_the_others(told
     assert "no such file" in err
     assert f"{bad}:1: not well-formed XML" in err
     assert f"read: {XML} as NCCL topology XML; not read: {tmp_path / 'none'}, {bad}" in err
+
+
+@pytest.mark.parametrize("form", sorted(EXPORTS))
+def test_every_format_is_written_and_its_help_names_it(form, capsys):
+    assert run(["cluster", "export", form, "dgx-h100:8"]) == ExitCode.DONE
+    assert capsys.readouterr().out.endswith("\n")
+    run(["cluster", "export", "--help"])
+    assert form in capsys.readouterr().out
+
+
+def test_an_unknown_format_is_told_the_nearest(capsys):
+    assert run(["cluster", "export", "slurm-tee", "dgx-h100:8"]) == ExitCode.WRONG_INPUT
+    assert "slurm-tree" in capsys.readouterr().err
+
+
+def test_an_export_leaves_a_file_that_is_there_alone(tmp_path, capsys):
+    out = tmp_path / "topology.conf"
+    line = ["cluster", "export", "slurm-tree", "dgx-h100:8", "--output", str(out)]
+    assert run(line) == ExitCode.DONE
+    before = out.read_text(encoding="utf-8")
+    assert run(line) == ExitCode.WRONG_INPUT
+    assert "exists and is left alone" in capsys.readouterr().err
+    assert out.read_text(encoding="utf-8") == before
+
+
+@pytest.mark.parametrize("form", ["nccl-xml", "slurm-tree", "slurm-block", "slurm-yaml", "topograph"])
+@pytest.mark.parametrize("system", ["dgx-h100:64", "dgx-a100:300"])
+def test_what_is_exported_is_imported_again(form, system, tmp_path, capsys):
+    there, back = tmp_path / "there", tmp_path / "back.yaml"
+    assert run(["cluster", "export", form, system, "--output", str(there)]) == ExitCode.DONE
+    name, nodes = system.split(":")
+    given = ["--system", name] + (["--nodes", nodes] if form == "nccl-xml" else [])
+    assert run(["cluster", "import", str(there), *given, "--output", str(back)]) == ExitCode.DONE
+    capsys.readouterr()
+    first, second = load_cluster(system), load_cluster(str(back))
+    assert (second.nodes, second.gpus, second.gpu, second.nics_per_node) == (
+        first.nodes,
+        first.gpus,
+        first.gpu,
+        first.nics_per_node,
+    )

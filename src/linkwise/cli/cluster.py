@@ -1,14 +1,13 @@
-"""`linkwise cluster`: cluster documents from what other programs print."""
+"""`linkwise cluster`: cluster documents from what other programs print, and in their words."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import click
 
-from linkwise.errors import DocumentError, Fault, InputError
+from linkwise.cli.files import check_target, write_whole
+from linkwise.errors import DocumentError, Fault, InputError, UnknownName
 
 __all__ = ["cluster"]
 
@@ -18,7 +17,7 @@ _LARGEST_BYTES = 64_000_000
 
 @click.group()
 def cluster() -> None:
-    """Make cluster documents from what other programs print."""
+    """Make cluster documents from what other programs print, and write them for other programs."""
 
 
 @cluster.command(name="import")
@@ -62,7 +61,36 @@ def import_(
     if target is None:
         click.echo(imported.text, nl=False)
     else:
-        _write_whole(target, imported.text)
+        write_whole("--output", target, imported.text)
+        click.echo(f"linkwise: wrote {target}", err=True)
+
+
+@cluster.command(name="export")
+@click.argument("form", metavar="FORMAT")
+@click.argument("source", metavar="CLUSTER")
+@click.option("--output", metavar="PATH", help="Write to a new file; standard output if left out.")
+def export(*, form: str, source: str, output: str | None) -> None:
+    """Write a cluster for another program.
+
+    FORMAT is nccl-xml (one node, for NCCL_TOPO_FILE), slurm-tree or slurm-block (topology.conf), slurm-yaml
+    (topology.yaml), topograph (JSON), kueue (a Topology and node labels), containerlab or astra-sim. CLUSTER
+    is a cluster/1 document or SYSTEM:NODES. What it does not say, such as the names of nodes, is assumed.
+
+    \b
+    linkwise cluster export slurm-tree dgx-h100:64 --output topology.conf
+    linkwise cluster export kueue gb200-nvl72:36 | kubectl apply --server-side -f -
+    """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.cluster import load_cluster
+    from linkwise.network.exports import EXPORTS
+
+    if form not in EXPORTS:
+        raise UnknownName.among(EXPORTS, kind="format", given=form)
+    target = None if output in (None, "-") else _free_path(str(output))
+    text = EXPORTS[form](load_cluster(source))
+    if target is None:
+        click.echo(text, nl=False)
+    else:
+        write_whole("--output", target, text)
         click.echo(f"linkwise: wrote {target}", err=True)
 
 
@@ -86,23 +114,7 @@ def _texts(files: tuple[str, ...]) -> tuple[dict[str, str], list[Fault]]:
 
 def _free_path(output: str) -> Path:
     target = Path(output)
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: there is no directory {target.parent}")
+    check_target("--output", target)
     if target.exists():
         raise InputError(f"{target} exists and is left alone; give another path")
     return target
-
-
-def _write_whole(target: Path, text: str) -> None:
-    """Write a file so that it is there in full or not at all."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(target)
-    except BaseException:  # a full disk or Ctrl-C leaves no half of a document
-        Path(name).unlink(missing_ok=True)
-        raise

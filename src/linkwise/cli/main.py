@@ -25,7 +25,7 @@ VERBS: dict[str, str] = {
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
     "validate": "Score the model against measurements.",
-    "cluster": "Make cluster documents from what other programs print.",
+    "cluster": "Cluster documents from what other programs print, and written for them.",
     "catalog": "List hardware and models with their sources.",
     "init": "Write a commented template of a document.",
     "schema": "Print the JSON Schema of a document.",

@@ -10,9 +10,9 @@ from ruamel.yaml import YAML
 
 from linkwise.cluster import load_cluster
 from linkwise.errors import InputError
+from linkwise.network.clos import wiring_of
 from linkwise.network.exports import EXPORTS
 from linkwise.network.exports.places import places_of
-from linkwise.network.wiring import wiring_of
 
 YAML_1_2 = YAML(typ="safe", pure=True)
 systems = st.sampled_from(["dgx-h100", "dgx-b200", "gb200-nvl72", "dgx-a100"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from linkwise.cluster import Cluster
 from linkwise.errors import InputError
 from linkwise.network.cabling import cable_runs
-from linkwise.network.wiring import wiring_of
+from linkwise.network.clos import wiring_of
 
 __all__ = ["MOST_CABLES", "containerlab_yaml"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from linkwise.cluster import Cluster
-from linkwise.network.wiring import wiring_of
+from linkwise.network.clos import wiring_of
 
 __all__ = ["Places", "node_names", "places_of"]
 
