@@ -203,7 +203,7 @@ def _flag_lines(flagged: FlagResult) -> Iterator[str]:
 
 def _cells(errors: CollectiveErrorResult) -> tuple[str, ...]:
     bias = _percent(errors.bias_fraction)
-    sign = "" if bias.startswith(("-", "0")) else "+"
+    sign = "" if bias.startswith("-") or bias == "0" else "+"
     return (
         f"{errors.scored:,}",
         _percent(errors.median_abs_error_fraction),
