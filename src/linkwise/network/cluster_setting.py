@@ -11,6 +11,7 @@ from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.links import is_behind_nic, local_links, network_kind
 from linkwise.network.setting import Setting
+from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
 
@@ -35,8 +36,8 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     Notes
     -----
     What NCCL calls a node is an NVLink domain, or the host where NVLink joins fewer GPUs than it holds. The
-    NICs of all nodes of a domain add up. One call on an idle network: oversubscription and collisions are not
-    priced.
+    NICs of all nodes of a domain add up, and up-links of leaves limit what leaves those. One call on an idle
+    network: collisions are not priced.
     """
     ranks = cluster.gpus if gpus is None else gpus
     _check(cluster, ranks)
@@ -55,6 +56,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
         bridged=links.bridged,
         nic_on_switch=domains > 1 and is_behind_nic(links, cluster.nic_bytes_per_s),
         limits=limits,
+        uplinks=uplinks_of(cluster, ranks=ranks, domain_gpus=span) if domains > 1 else None,
     )
 
 
@@ -75,7 +77,7 @@ def assumptions_of(cluster: Cluster, setting: Setting) -> Iterator[str]:
         yield f"routing {routing}: flows spread evenly, {spread}; no reduction in the switches of the network"
         yield from _latency(setting)
         if cluster.fabric.oversubscription > 1:
-            yield f"oversubscription {cluster.fabric.oversubscription:g} is not priced: the up-links hold"
+            yield from describe(setting.uplinks, cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
     constants = release_constants(setting.group.release)

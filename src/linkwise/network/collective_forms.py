@@ -91,7 +91,9 @@ class Ground:
             return math.inf
         share = self.constants["network_share_tree"] * self.constants[f"network_share_{self.setting.network}"]
         two = self.constants["early_two_domain_share"] if self.is_early else 1.0
-        return share * group.network_bytes_per_s * (two if group.domains == 2 else 0.5)
+        nics = group.network_bytes_per_s * (two if group.domains == 2 else 0.5)
+        up = self.setting.uplinks
+        return share * (nics if up is None else min(nics, up.ring_bytes_per_s))
 
 
 def ground_of(operation: str, setting: Setting, constants: Mapping[str, float]) -> Ground:
@@ -112,6 +114,7 @@ def ground_of(operation: str, setting: Setting, constants: Mapping[str, float]) 
     inside = ring_local_bytes_per_s(setting, constants)
     share = constants["network_share_ring"] * constants[f"network_share_{setting.network}"]
     across = share * group.network_bytes_per_s if group.domains > 1 else math.inf
+    up = math.inf if setting.uplinks is None else share * setting.uplinks.ring_bytes_per_s
     offered = candidates("all_reduce", group)
     return Ground(
         operation=operation,
@@ -121,7 +124,7 @@ def ground_of(operation: str, setting: Setting, constants: Mapping[str, float]) 
         local_hops=float(passes * (group.ranks - 1) - crossing),
         network_hops=float(crossing),
         ring_local_bytes_per_s=inside,
-        ring_bytes_per_s=across if group.ranks_per_domain <= 1 else min(inside, across),
+        ring_bytes_per_s=min(across, up) if group.ranks_per_domain <= 1 else min(inside, across, up),
         network_bytes_per_s=across,
         hop_factors={
             protocol: constants[f"hops_{protocol}_{setting.network}"]
@@ -268,7 +271,8 @@ def direct_s(at: Ground, size_bytes: Floats) -> Floats:
     -----
     One domain: base + 2 l + 6 us from 64 KiB + phi sqrt(b) + b + S/(n q), b = (n-1)/n S/(share B). Several:
     base + 2 l + 5 us x + the slower of S (n-g)/n over the rank's own share of the NICs, W/g, and of what
-    stays inside, S (g-1)/n over share B; over PCIe everything passes the GPU's own slot.
+    stays inside, S (g-1)/n over share B; over PCIe everything passes the GPU's own slot. Up-links of leaves
+    add a floor (`linkwise.network.uplinks`), at the share of their rate that NICs reach.
     """
     known, group = at.constants, at.setting.group
     latency = at.of_generation("ll_base") + 2.0 * at.of_generation("ll_hop")
@@ -282,7 +286,8 @@ def direct_s(at: Ground, size_bytes: Floats) -> Floats:
     leaving = (group.ranks - group.ranks_per_domain) / group.ranks
     across = size_bytes * leaving * group.ranks_per_domain / (rack * at.network_bytes_per_s)
     latency += known["tree_ll_network_hop"] * at.hop_factors["ll"]
-    return latency + np.maximum(across, staying * inside)
+    slowest = np.maximum(across, staying * inside)
+    return latency + np.maximum(slowest, _uplinks_s(at, size_bytes))
 
 
 def chain_s(at: Ground, size_bytes: Floats) -> Floats:
@@ -323,6 +328,14 @@ FORMS: Mapping[tuple[str, str], Form] = {
     ("nvls_tree", "simple"): nvls_tree_s,
 }
 """The form of each algorithm and protocol that NCCL chooses between; to add one, add a line."""
+
+
+def _uplinks_s(at: Ground, size_bytes: Floats) -> Floats:
+    up = at.setting.uplinks
+    if up is None:
+        return np.zeros_like(size_bytes)
+    share = at.network_bytes_per_s / at.setting.group.network_bytes_per_s
+    return size_bytes * (up.exchange_s_per_byte / share)
 
 
 def _ll_hop_s(at: Ground) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from linkwise.nccl.communicator import NO_LIMITS, Communicator, Limits
+from linkwise.network.uplinks import Uplinks
 
 __all__ = ["OPERATIONS", "Launch", "Setting", "bus_factor"]
 
@@ -47,6 +48,8 @@ class Setting:
         What the variables of the job leave to choose from.
     launch
         Who calls.
+    uplinks
+        What the leaves of the fabric let through; ``None`` where they limit nothing.
     """
 
     group: Communicator
@@ -57,6 +60,7 @@ class Setting:
     nic_on_switch: bool = False
     limits: Limits = NO_LIMITS
     launch: Launch = Launch.OWN_THREADS
+    uplinks: Uplinks | None = None
 
 
 def bus_factor(operation: str, ranks: int) -> float:
