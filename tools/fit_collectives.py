@@ -19,6 +19,7 @@ from linkwise.calibrate.collective_fit import (
     fitted_factors,
     free_collective_constants,
     leave_one_source_out,
+    measured_gpus_of,
     training_runs,
 )
 from linkwise.calibrate.collective_runs import read_collectives
@@ -43,7 +44,8 @@ def main() -> None:
     for one in free_collective_constants():
         print(f"  {one.name:26s} {fitted[one.name]:.4g}, began at {one.start:.4g}")
     if "--write" in sys.argv:
-        _write(fitted, {"factors": fitted_factors(left_out)})
+        most = measured_gpus_of(measured.runs)
+        _write(fitted, {"factors": fitted_factors(left_out), "measured_gpus": most})
 
 
 def _say(what: str, score: CollectiveScore) -> None:

@@ -1,21 +1,25 @@
 """The time of a collective: choice, launch, and what cannot be."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from linkwise.calibrate.collective_fit import measured_gpus_of
+from linkwise.calibrate.collective_runs import read_collectives
 from linkwise.catalog import gpu
 from linkwise.cluster import cluster_from_shorthand
 from linkwise.errors import InputError
 from linkwise.nccl.communicator import Limits
 from linkwise.network.cluster_setting import assumptions_of, setting_of
 from linkwise.network.collective_constants import collective_constants, in_si
-from linkwise.network.collective_interval import interval_factors
+from linkwise.network.collective_interval import interval_factors, measured_gpus
 from linkwise.network.collective_time import collective_times
 from linkwise.network.links import is_behind_nic, local_links, network_kind
 from linkwise.network.setting import OPERATIONS, Launch, bus_factor
 
+DATA = Path(__file__).parent.parent / "data"
 MIB = float(2**20)
 
 
@@ -124,14 +128,41 @@ def test_nothing_left_to_choose_says_what_there_is():
 
 def test_assumptions_name_synchrony_routing_latency_and_release():
     cluster = cluster_from_shorthand("aws-p5:2")
-    words = " ".join(assumptions_of(cluster, setting_of(cluster)))
+    words = " ".join(assumptions_of(cluster, setting_of(cluster), "all_reduce"))
     for part in ("same moment", "routing adaptive", "4.9 / 5 / 7 times", "tuning.cc"):
         assert part in words
 
 
 def test_no_network_no_words_of_it():
     cluster = cluster_from_shorthand("dgx-h100:1")
-    assert "routing" not in " ".join(assumptions_of(cluster, setting_of(cluster))).replace("routing of", "")
+    assert "routing" not in " ".join(assumptions_of(cluster, setting_of(cluster), "all_reduce")).replace(
+        "routing of", ""
+    )
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_more_gpus_than_were_measured_are_told(operation):
+    cluster = cluster_from_shorthand("dgx-h100:64")
+    told = [
+        " ".join(assumptions_of(cluster, setting_of(cluster, gpus=gpus), operation)) for gpus in (16, 512)
+    ]
+    most = measured_gpus(operation, "domains")
+    assert (f"beyond the {most:,} GPUs" in told[1]) is (most > 0)
+    assert ("no run of" in told[1]) is (most == 0)
+    assert ("beyond the" in told[0]) is (0 < most < 16)
+
+
+def test_measured_gpus_are_those_of_the_runs_kept():
+    runs = read_collectives(DATA / "collectives.csv", DATA / "collective_runs.csv").runs
+    for operation, by_reach in measured_gpus_of(runs).items():
+        for reach, most in by_reach.items():
+            assert measured_gpus(operation, reach) == most
+
+
+def test_each_peer_adds_to_the_latency_of_an_all_to_all():
+    few, many, most = (seconds("all_to_all", setting(f"dgx-h100:{nodes}"), 8)[0] for nodes in (2, 128, 8192))
+    assert many - few == pytest.approx(0.24e-6 * 1008)
+    assert most - many == pytest.approx(0.24e-6 * 64512)
 
 
 @pytest.mark.parametrize(

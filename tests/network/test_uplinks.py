@@ -75,15 +75,15 @@ def test_unknown_switches_pass_half_of_the_bytes():
     found = uplinks_of(there, ranks=800, domain_gpus=8)
     assert found.leaf_gpus == 0
     assert found.exchange_s_per_byte == pytest.approx(4.0 / 2.0 / (there.node_bytes_per_s / 8))
-    assert "half of an all-to-all" in " ".join(assumptions_of(there, setting_of(there)))
+    assert "half of an all-to-all" in " ".join(assumptions_of(there, setting_of(there), "all_to_all"))
 
 
 def test_assumptions_say_how_oversubscription_is_priced():
     there = cluster(oversubscription=3.0)
-    words = " ".join(assumptions_of(there, setting_of(there)))
+    words = " ".join(assumptions_of(there, setting_of(there), "all_to_all"))
     assert "48 GPUs of a leaf group" in words
     assert "not priced" not in words
-    assert "costs nothing" in " ".join(assumptions_of(there, setting_of(there, gpus=16)))
+    assert "costs nothing" in " ".join(assumptions_of(there, setting_of(there, gpus=16), "all_to_all"))
 
 
 def crossing_bytes(operation, ranks):

@@ -27,6 +27,7 @@ __all__ = [
     "fitted_factors",
     "free_collective_constants",
     "leave_one_source_out",
+    "measured_gpus_of",
     "training_runs",
 ]
 
@@ -139,6 +140,23 @@ def fitted_factors(predicted: Sequence[PredictedRun]) -> dict[str, dict[str, lis
             "high": [round(float(high), 3) for _, high in ends],
         }
     return factors
+
+
+def measured_gpus_of(runs: Sequence[CollectiveRun]) -> dict[str, dict[str, int]]:
+    """Return the GPUs of the largest healthy run by operation and reach [1].
+
+    Parameters
+    ----------
+    runs
+        Runs of every status.
+    """
+    most: dict[str, dict[str, int]] = {}
+    for run in sorted(runs, key=lambda one: (one.operation, reach_of(one.setting))):
+        if run.status == "healthy":
+            there = most.setdefault(run.operation, {})
+            reach = reach_of(run.setting)
+            there[reach] = max(there.get(reach, 0), run.setting.group.ranks)
+    return most
 
 
 def _problem(runs: Sequence[CollectiveRun]) -> _Problem:

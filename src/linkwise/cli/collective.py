@@ -69,7 +69,7 @@ def collective(
         operation=asked,
         cluster=there,
         setting=setting,
-        assumptions=tuple(assumptions_of(there, setting)),
+        assumptions=tuple(assumptions_of(there, setting, asked)),
     )
     _print(result, form)
     return ExitCode.DONE

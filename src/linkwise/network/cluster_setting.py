@@ -9,6 +9,7 @@ from linkwise.errors import InputError
 from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
+from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.links import is_behind_nic, local_links, network_kind
 from linkwise.network.setting import Setting
 from linkwise.network.uplinks import describe, uplinks_of
@@ -60,8 +61,8 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     )
 
 
-def assumptions_of(cluster: Cluster, setting: Setting) -> Iterator[str]:
-    """Yield what a time rests on: synchrony, routing, latency constants and the release of NCCL.
+def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterator[str]:
+    """Yield what a time rests on: synchrony, routing, latency constants, runs measured, release of NCCL.
 
     Parameters
     ----------
@@ -69,6 +70,8 @@ def assumptions_of(cluster: Cluster, setting: Setting) -> Iterator[str]:
         What there is.
     setting
         As `setting_of` gives it.
+    operation
+        One of `linkwise.network.setting.OPERATIONS`.
     """
     yield "all GPUs call at the same moment, one process or thread each, and nothing else is on the links"
     if setting.group.domains > 1:
@@ -80,6 +83,7 @@ def assumptions_of(cluster: Cluster, setting: Setting) -> Iterator[str]:
             yield from describe(setting.uplinks, cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
+    yield from _beyond(setting, operation)
     constants = release_constants(setting.group.release)
     yield f"algorithm and protocol as NCCL chooses them by default: {constants.source}"
     yield from cluster.assumptions
@@ -93,6 +97,19 @@ def _check(cluster: Cluster, ranks: int) -> None:
     span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
     if ranks > span and not cluster.node_bytes_per_s:
         raise InputError(f"{ranks} GPUs span nodes of {span}, and nothing joins those; name a fabric")
+
+
+def _beyond(setting: Setting, operation: str) -> Iterator[str]:
+    reach = reach_of(setting)
+    most = measured_gpus(operation, reach)
+    if most == 0:
+        where = "within an NVLink domain" if reach == "one_domain" else "across the network"
+        yield f"no run of {operation} {where} was measured: the interval is that of other collectives"
+    elif setting.group.ranks > most:
+        yield (
+            f"beyond the {most:,} GPUs that were measured: the interval is that of smaller runs, and the "
+            "truth may lie outside"
+        )
 
 
 def _network(cluster: Cluster) -> str:

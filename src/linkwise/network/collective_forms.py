@@ -269,13 +269,15 @@ def direct_s(at: Ground, size_bytes: Floats) -> Floats:
 
     Notes
     -----
-    One domain: base + 2 l + 6 us from 64 KiB + phi sqrt(b) + b + S/(n q), b = (n-1)/n S/(share B). Several:
-    base + 2 l + 5 us x + the slower of S (n-g)/n over the rank's own share of the NICs, W/g, and of what
-    stays inside, S (g-1)/n over share B; over PCIe everything passes the GPU's own slot. Up-links of leaves
-    add a floor (`linkwise.network.uplinks`), at the share of their rate that NICs reach.
+    NCCL posts a send and a receive for each peer, p each beyond the first. One domain: base + 2 l + (n-2) p +
+    6 us from 64 KiB + phi sqrt(b) + b + S/(n q), b = (n-1)/n S/(share B). Several:
+    the same without step and fill, 5 us x, and the slower of S (n-g)/n over the rank's own share of the NICs,
+    W/g, and of what stays inside, S (g-1)/n over share B; over PCIe everything passes the GPU's own slot.
+    Up-links of leaves add a floor (`linkwise.network.uplinks`), at the share of their rate that NICs reach.
     """
     known, group = at.constants, at.setting.group
     latency = at.of_generation("ll_base") + 2.0 * at.of_generation("ll_hop")
+    latency += known["direct_peer"] * (group.ranks - 2)
     inside = at.bus * size_bytes / (known["direct_share"] * at.ring_local_bytes_per_s)
     if group.domains == 1:
         step = np.where(size_bytes >= known["direct_step_size"], known["direct_step"], 0.0)

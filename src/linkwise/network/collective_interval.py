@@ -6,13 +6,14 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from linkwise.network.setting import Setting
 
-__all__ = ["SIZE_EDGES_BYTES", "interval_factors", "reach_of"]
+__all__ = ["SIZE_EDGES_BYTES", "interval_factors", "measured_gpus", "reach_of"]
 
 Floats = NDArray[np.float64]
 
@@ -45,10 +46,29 @@ def interval_factors(reach: str, size_bytes: Floats) -> tuple[Floats, Floats]:
     return low[place], high[place]
 
 
+def measured_gpus(operation: str, reach: str) -> int:
+    """Return the GPUs of the largest healthy run that was measured; 0 where there is none [1].
+
+    Parameters
+    ----------
+    operation
+        One of `linkwise.network.setting.OPERATIONS`.
+    reach
+        As `reach_of` gives it.
+    """
+    measured: Mapping[str, Mapping[str, int]] = _stated()["measured_gpus"]
+    return measured.get(operation, {}).get(reach, 0)
+
+
+@cache
+def _stated() -> Mapping[str, Any]:
+    text = files("linkwise.network").joinpath("collective_intervals.json").read_text(encoding="utf-8")
+    stated: Mapping[str, Any] = json.loads(text)
+    return stated
+
+
 @cache
 def _table() -> Mapping[str, tuple[Floats, Floats]]:
-    text = files("linkwise.network").joinpath("collective_intervals.json").read_text(encoding="utf-8")
     return {
-        reach: (np.array(ends["low"]), np.array(ends["high"]))
-        for reach, ends in json.loads(text)["factors"].items()
+        reach: (np.array(ends["low"]), np.array(ends["high"])) for reach, ends in _stated()["factors"].items()
     }
