@@ -61,6 +61,11 @@ def test_spellings_of_nccl_tests_are_read(capsys, operation):
     assert "GB/s" in printed(capsys, "collective", operation, "dgx-h100:2", "--sizes", "1MiB")
 
 
+def test_counts_and_networks_of_the_heading_are_readable(capsys):
+    text = printed(capsys, "collective", "all_reduce", "aws-p4d:200000", "--sizes", "1GiB")
+    assert "on 1,600,000 GPUs of aws-p4d:200000, 200,000 domains over efa-v1" in text
+
+
 def test_a_forced_algorithm_is_the_only_one(capsys):
     words = ("--algorithm", "Ring", "--protocol", "simple", "--sizes", "8B:1MiB", "--format", "json")
     rows = json.loads(printed(capsys, "collective", "all_reduce", "dgx-h100:1", *words))["rows"]

@@ -10,6 +10,7 @@ from linkwise.calibrate.collective_fit import measured_gpus_of
 from linkwise.calibrate.collective_runs import read_collectives
 from linkwise.catalog import gpu
 from linkwise.cluster import cluster_from_shorthand
+from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import InputError
 from linkwise.nccl.communicator import Limits
 from linkwise.network.cluster_setting import assumptions_of, setting_of
@@ -17,7 +18,7 @@ from linkwise.network.collective_constants import collective_constants, in_si
 from linkwise.network.collective_interval import interval_factors, measured_gpus
 from linkwise.network.collective_time import collective_times
 from linkwise.network.links import is_behind_nic, local_links, network_kind
-from linkwise.network.setting import OPERATIONS, Launch, bus_factor
+from linkwise.network.setting import OPERATIONS, WITH_CHOICE, Launch, bus_factor
 
 DATA = Path(__file__).parent.parent / "data"
 MIB = float(2**20)
@@ -140,16 +141,57 @@ def test_no_network_no_words_of_it():
     )
 
 
+def told(text, operation, **changes):
+    cluster = cluster_from_shorthand(text)
+    return " ".join(assumptions_of(cluster, setting_of(cluster, **changes), operation))
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_who_chose_is_told_where_there_is_a_choice(operation):
+    words = told("dgx-h100:2", operation)
+    assert ("as NCCL chooses them by default" in words) is (operation in WITH_CHOICE)
+    assert ("nothing to choose" in words) is (operation not in WITH_CHOICE)
+
+
+@pytest.mark.parametrize("operation", WITH_CHOICE)
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"algorithms": frozenset({"ring"})}, "algorithm ring as asked for"),
+        ({"protocols": frozenset({"ll"})}, "protocol ll as asked for"),
+        (
+            {"algorithms": frozenset({"ring"}), "protocols": frozenset({"ll"})},
+            "algorithm ring and protocol ll as asked for",
+        ),
+    ],
+)
+def test_what_was_asked_for_is_not_said_to_be_chosen(operation, limits, words):
+    found = told("dgx-h100:2", operation, limits=Limits(**limits))
+    assert words in found
+    assert "by default" not in found
+    assert ("as NCCL chooses it" in found) is (len(limits) == 1)
+
+
+def test_collisions_are_said_once_not_to_be_priced():
+    cluster = parse_cluster(
+        "linkwise: cluster/1\nnodes: 16\nnode: dgx-h100\n"
+        "fabric: {kind: fat-tree, routing: {ecmp: {queue_pairs: 4}}}\n"
+    )
+    lines = list(assumptions_of(cluster, setting_of(cluster), "all_reduce"))
+    assert sum("not priced" in line for line in lines) == 1
+
+
+def test_networks_are_written_as_links_are():
+    assert "over efa-v1 takes" in told("aws-p4d:2", "all_reduce")
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_more_gpus_than_were_measured_are_told(operation):
-    cluster = cluster_from_shorthand("dgx-h100:64")
-    told = [
-        " ".join(assumptions_of(cluster, setting_of(cluster, gpus=gpus), operation)) for gpus in (16, 512)
-    ]
+    few, many = (told("dgx-h100:64", operation, gpus=gpus) for gpus in (16, 512))
     most = measured_gpus(operation, "domains")
-    assert (f"beyond the {most:,} GPUs" in told[1]) is (most > 0)
-    assert ("no run of" in told[1]) is (most == 0)
-    assert ("beyond the" in told[0]) is (0 < most < 16)
+    assert (f"beyond the {most:,} GPUs" in many) is (most > 0)
+    assert ("no run of" in many) is (most == 0)
+    assert ("beyond the" in few) is (0 < most < 16)
 
 
 def test_measured_gpus_are_those_of_the_runs_kept():

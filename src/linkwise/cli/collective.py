@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["collective"]
 
 _LARGEST_BYTES = 2**63 - 1
-_WITHOUT_CHOICE = ("all_to_all", "send_recv", "broadcast", "reduce")
 
 
 @click.command()
@@ -114,9 +113,10 @@ def _size(word: str) -> int:
 
 def _limits(operation: str, algorithm: str | None, protocol: str | None) -> Limits:
     from linkwise.nccl.communicator import ALGORITHMS, PROTOCOLS, Limits
+    from linkwise.network.setting import WITH_CHOICE
 
     given = {"--algorithm": algorithm, "--protocol": protocol}
-    if operation in _WITHOUT_CHOICE and (named := [name for name, word in given.items() if word is not None]):
+    if operation not in WITH_CHOICE and (named := [name for name, word in given.items() if word is not None]):
         raise InputError(f"{' and '.join(named)}: no effect on {operation}, which has one form; leave it out")
     return Limits(
         algorithms=_named(algorithm, ALGORITHMS, "algorithm"),

@@ -11,10 +11,13 @@ from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.links import is_behind_nic, local_links, network_kind
-from linkwise.network.setting import Setting
+from linkwise.network.setting import WITH_CHOICE, Setting
 from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
+
+_OF_TRAINING = ("routing ", "oversubscription ")
+"""Assumptions of a cluster that hold for the step of a training job; those of a collective are told here."""
 
 
 def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO_LIMITS) -> Setting:
@@ -84,9 +87,8 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
     yield from _beyond(setting, operation)
-    constants = release_constants(setting.group.release)
-    yield f"algorithm and protocol as NCCL chooses them by default: {constants.source}"
-    yield from cluster.assumptions
+    yield _choice(setting, operation)
+    yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
 
 
 def _check(cluster: Cluster, ranks: int) -> None:
@@ -112,6 +114,27 @@ def _beyond(setting: Setting, operation: str) -> Iterator[str]:
         )
 
 
+def _choice(setting: Setting, operation: str) -> str:
+    """Return who chose algorithm and protocol."""
+    if operation not in WITH_CHOICE:
+        return (
+            f"{operation} has one algorithm, and its protocols are priced alike: there is nothing to choose"
+        )
+    given = [
+        f"{kind} {' or '.join(sorted(words))}"
+        for kind, words, every in (
+            ("algorithm", setting.limits.algorithms, NO_LIMITS.algorithms),
+            ("protocol", setting.limits.protocols, NO_LIMITS.protocols),
+        )
+        if words != every
+    ]
+    source = release_constants(setting.group.release).source
+    if not given:
+        return f"algorithm and protocol as NCCL chooses them by default: {source}"
+    rest = "" if len(given) == 2 else f"; the other as NCCL chooses it: {source}"
+    return f"{' and '.join(given)} as asked for, whatever NCCL would choose{rest}"
+
+
 def _network(cluster: Cluster) -> str:
     link = cluster.fabric.link
     if link is None:
@@ -124,5 +147,5 @@ def _network(cluster: Cluster) -> str:
 def _latency(setting: Setting) -> Iterator[str]:
     figures = [collective_constants()[f"hops_{name}_{setting.network}"] for name in ("ll", "ll128", "simple")]
     times = " / ".join(f"{figure.value:g}" for figure in figures)
-    kind = setting.network.replace("_", " ")
+    kind = setting.network.replace("_", "-")
     yield f"a hop over {kind} takes {times} times that of verbs (LL / LL128 / Simple; {figures[0].basis})"

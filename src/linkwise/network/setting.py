@@ -8,10 +8,12 @@ from enum import StrEnum
 from linkwise.nccl.communicator import NO_LIMITS, Communicator, Limits
 from linkwise.network.uplinks import Uplinks
 
-__all__ = ["OPERATIONS", "Launch", "Setting", "bus_factor"]
+__all__ = ["OPERATIONS", "WITH_CHOICE", "Launch", "Setting", "bus_factor"]
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv")
 """What can be asked for, in the words of nccl-tests."""
+WITH_CHOICE = ("all_reduce", "all_gather", "reduce_scatter")
+"""Operations for which algorithms and protocols are told apart."""
 
 
 class Launch(StrEnum):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from linkwise.network.collective_interval import interval_factors, reach_of
 from linkwise.report.tables import Column, print_line, split_table, wrapped
-from linkwise.report.wording import three_digits
+from linkwise.report.wording import counted, three_digits
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -131,8 +131,14 @@ def print_collective(result: CollectiveResult, console: Console) -> None:
     console
         Where to.
     """
-    domains = f"{result.domains} domains over {result.network}" if result.domains > 1 else "one domain"
-    print_line(console, f"{result.collective} on {result.gpus} GPUs of {result.cluster}, {domains}")
+    domains = (
+        f"{result.domains:,} domains over {network_text(result.network)}"
+        if result.domains > 1
+        else "one domain"
+    )
+    print_line(
+        console, f"{result.collective} on {counted(result.gpus, 'GPU')} of {result.cluster}, {domains}"
+    )
     print_line(console)
     rows = result.rows
     columns = (
@@ -158,6 +164,11 @@ def size_text(size_bytes: int) -> str:
         if size_bytes >= 1 << power and size_bytes % (1 << power) == 0:
             return f"{size_bytes >> power:,} {unit}"
     return f"{size_bytes:,} B"
+
+
+def network_text(network: str) -> str:
+    """Return a kind of network as its owner writes it, such as ``efa-v1``."""
+    return network.replace("_", "-")
 
 
 def _interval(row: CollectiveRow) -> str:
