@@ -8,7 +8,7 @@ import pytest
 
 from linkwise.calibrate.collective_fit import measured_gpus_of
 from linkwise.calibrate.collective_runs import read_collectives
-from linkwise.catalog import gpu
+from linkwise.catalog import gpu, names
 from linkwise.cluster import cluster_from_shorthand
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import InputError
@@ -17,7 +17,7 @@ from linkwise.network.cluster_setting import assumptions_of, setting_of
 from linkwise.network.collective_constants import collective_constants, in_si
 from linkwise.network.collective_interval import interval_factors, measured_gpus
 from linkwise.network.collective_time import collective_times
-from linkwise.network.links import is_behind_nic, local_links, network_kind
+from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import OPERATIONS, WITH_CHOICE, Launch, bus_factor
 
 DATA = Path(__file__).parent.parent / "data"
@@ -183,6 +183,29 @@ def test_collisions_are_said_once_not_to_be_priced():
 
 def test_networks_are_written_as_links_are():
     assert "over efa-v1 takes" in told("aws-p4d:2", "all_reduce")
+
+
+NVLINKED = [name for name in names("gpu") if gpu(name).nvlink_bytes_per_s]
+
+
+@pytest.mark.parametrize("name", NVLINKED)
+def test_only_generations_that_were_measured_stand_for_themselves(name):
+    known, architecture = borrowed_generation(gpu(name)), gpu(name).architecture.lower()
+    measured = architecture.startswith(("volta", "ampere", "hopper", "blackwell", "cdna2", "cdna3", "cdna4"))
+    assert (known is None) is measured
+
+
+def test_rubin_is_said_to_borrow_from_blackwell():
+    assert "no collective of rubin (Rubin) was measured" in told("vr-nvl144:18", "all_reduce")
+    assert "those of Blackwell, and so is the interval" in told("vr-nvl144:18", "all_reduce")
+    assert "no collective" not in told("gb200-nvl72:18", "all_reduce")
+
+
+def test_the_cap_of_large_domains_grows_with_their_nvlink():
+    old, new = (
+        seconds("all_reduce", setting(f"{name}:18"), 2.0**34)[0] for name in ("gb200-nvl72", "vr-nvl144")
+    )
+    assert new < 0.6 * old
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -10,7 +10,7 @@ from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
-from linkwise.network.links import is_behind_nic, local_links, network_kind
+from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import WITH_CHOICE, Setting
 from linkwise.network.uplinks import describe, uplinks_of
 
@@ -86,6 +86,7 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
             yield from describe(setting.uplinks, cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
+    yield from _borrowed(cluster, setting)
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
     yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
@@ -111,6 +112,16 @@ def _beyond(setting: Setting, operation: str) -> Iterator[str]:
         yield (
             f"beyond the {most:,} GPUs that were measured: the interval is that of smaller runs, and the "
             "truth may lie outside"
+        )
+
+
+def _borrowed(cluster: Cluster, setting: Setting) -> Iterator[str]:
+    generation = borrowed_generation(cluster.gpu)
+    if generation is not None and setting.group.generation != "pcie":
+        of = f"{cluster.gpu.name} ({cluster.gpu.architecture})"
+        yield (
+            f"no collective of {of} was measured: latencies and shares of the link rate are those of "
+            f"{generation}, and so is the interval"
         )
 
 

@@ -240,7 +240,8 @@ def nvls_s(at: Ground, size_bytes: Floats) -> Floats:
     is_blackwell = group.generation == "blackwell"
     ratio = known["nvls_fill_ratio_blackwell"] if is_blackwell else 1.0
     fill = ratio * known["nvls_fill_hopper"] * _saturating(size_bytes, at.of_generation("nvls_fill_size"))
-    per_byte = max(_switch_s_per_byte(at, group.ranks), at.bus / known["nvls_bus_cap"])
+    faster = max(1.0, at.setting.pair_bytes_per_s / known["nvls_bus_cap_link"])
+    per_byte = max(_switch_s_per_byte(at, group.ranks), at.bus / (faster * known["nvls_bus_cap"]))
     return known["nvls_base"] + fill + size_bytes * per_byte
 
 

@@ -8,7 +8,7 @@ from linkwise.catalog import Gpu
 from linkwise.nccl.communicator import Communicator
 from linkwise.network.collective_constants import collective_values
 
-__all__ = ["LocalLinks", "is_behind_nic", "local_links", "network_kind"]
+__all__ = ["LocalLinks", "borrowed_generation", "is_behind_nic", "local_links", "network_kind"]
 
 _GENERATIONS = {
     "pascal": "volta",
@@ -18,8 +18,15 @@ _GENERATIONS = {
     "blackwell": "blackwell",
     "rubin": "blackwell",
     "cdna": "amd",
+    "turing": "volta",
 }
 """Generation by the first word of an architecture; the nearest one where there is no measurement."""
+_MEASURED = ("volta", "ampere", "hopper", "blackwell", "cdna2", "cdna3", "cdna4")
+"""How architectures begin that have healthy runs in tests/data/collective_runs.csv."""
+_NAMES = {"amd": "MI250X to MI355X"}
+"""Generations that are not called by their architecture."""
+_NEWEST = "blackwell"
+"""What a GPU of an architecture that is not listed is taken for: the newest that was measured."""
 _WITH_MULTICAST = ("hopper", "blackwell")
 _SMALLEST_PCIE_BYTES_PER_S = 16e9
 
@@ -103,15 +110,33 @@ def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch")
             bridged=bridged,
             through_host="shm" in joined_by,
         )
-    architecture = gpu.architecture.lower()
-    named = (value for name, value in _GENERATIONS.items() if architecture.startswith(name))
-    generation = next(named, "blackwell")
+    generation = _generation(gpu)
     return LocalLinks(
         generation=generation,
         planned_bytes_per_s=collective_values()[f"planned_fraction_{generation}"] * line,
         pair_bytes_per_s=line,
         has_multicast=generation in _WITH_MULTICAST and joined_by == "nvswitch",
     )
+
+
+def borrowed_generation(gpu: Gpu) -> str | None:
+    """Return the generation whose constants stand in for those of a GPU; ``None`` where it has its own.
+
+    Parameters
+    ----------
+    gpu
+        The GPU of the catalogue.
+    """
+    if gpu.architecture.lower().startswith(_MEASURED):
+        return None
+    generation = _generation(gpu)
+    return _NAMES.get(generation, generation.capitalize())
+
+
+def _generation(gpu: Gpu) -> str:
+    architecture = gpu.architecture.lower()
+    named = (value for name, value in _GENERATIONS.items() if architecture.startswith(name))
+    return next(named, _NEWEST)
 
 
 def network_kind(protocol: str, nic_bytes_per_s: float, nics_per_node: int) -> str:
