@@ -23,7 +23,7 @@ from linkwise.catalog import Gpu
 from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.nccl.communicator import NO_LIMITS, limits_of, release_of
 from linkwise.network.links import is_behind_nic, local_links, network_kind
-from linkwise.network.setting import OPERATIONS, Launch, Setting
+from linkwise.network.setting import LARGEST_BOX_GPUS, OPERATIONS, Launch, Setting
 
 __all__ = ["CollectiveRun", "MeasuredCollectives", "read_collectives"]
 
@@ -54,9 +54,10 @@ LEAST_BYTES = float(2**20)
 """Where the headline begins [bytes]."""
 _OPERATIONS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
 _TOOLS = ("nccl-tests", "rccl-tests")
-_LARGEST_BOX = 16
 _BLANK_NIC_GBIT_PER_S = 400.0
+"""Taken where a table does not state it: the NIC of most H100 nodes (assumed) [Gbit/s]."""
 _LARGEST_NUMBER = 1e8
+"""More GPUs, nodes or Gbit/s than any cluster has: a slip of the pen [1]."""
 _BULK = re.compile(r"aiconfigurator", re.IGNORECASE)
 
 
@@ -309,7 +310,7 @@ def _domain_gpus(row: Mapping[str, str], ranks: int, per_node: int) -> int:
     """
     is_rack = row["inter_kind"] == "nvlink"
     machine = _count(row, "nvlink_domain_gpus", ranks if is_rack else 1)
-    return max(per_node, min(machine, ranks)) if is_rack or machine > _LARGEST_BOX else per_node
+    return max(per_node, min(machine, ranks)) if is_rack or machine > LARGEST_BOX_GPUS else per_node
 
 
 def _count(row: Mapping[str, str], column: str, blank: int) -> int:

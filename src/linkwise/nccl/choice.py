@@ -34,9 +34,13 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 _CHANNELS = {"volta": 6, "ampere": 12}
+"""Channels by generation: one for each NVLink of 25 GB/s, 6 of V100 and 12 of A100 [1]."""
 _MOST_CHANNELS = 16
+"""Channels of newer generations (assumed) [1]."""
 _NVLS_TREE_CHANNELS = 8
+"""Channels of NVLS trees: one for each NIC of a box of 8 (assumed) [1]."""
 _NVLS_LEAST_RANKS = {"hopper": 5, "blackwell": 6}
+"""Fewest GPUs with which published runs take NVLS (assumed from their curves) [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +180,7 @@ def _offered(operation: str, group: Communicator) -> list[tuple[str, str]]:
     offered += [("tree", protocol) for protocol in protocols]
     least = _NVLS_LEAST_RANKS.get(group.generation, math.inf)
     known = group.generation in release_constants(group.release).nvls_fraction
-    if known and group.has_multicast and group.ranks_per_domain >= min(least, 8):
+    if known and group.has_multicast and group.ranks_per_domain >= least:
         if group.domains > 1:
             offered.append(("nvls_tree", "simple"))
         elif group.ranks >= least:

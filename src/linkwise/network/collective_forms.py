@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from linkwise.nccl.choice import candidates, ll_cap_bytes_per_s, nvls_tree_cap_bytes_per_s, tree_correction
 from linkwise.nccl.constants import release_constants
-from linkwise.network.setting import Setting, bus_factor
+from linkwise.network.links import GEN4_MOST_BYTES_PER_S
+from linkwise.network.setting import LARGEST_BOX_GPUS, Setting, bus_factor
 
 __all__ = ["FORMS", "Ground", "chain_s", "direct_s", "ground_of", "pair_s"]
 
@@ -28,8 +29,9 @@ Floats = NDArray[np.float64]
 Form = Callable[["Ground", Floats], Floats]
 
 
-_LARGEST_BOX = 16
-"""More GPUs in an NVLink domain are a rack [1]."""
+_LEAST_LL_HOP_S = 1e-6
+"""Least hop inside a domain once a network takes part: what posting to it costs, assumed to be the 1 us of
+NVIDIA/nccl src/graph/tuning.cc, getNetOverhead [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +161,7 @@ def ring_local_bytes_per_s(setting: Setting, constants: Mapping[str, float]) -> 
         return constants["pcie_host_fraction"] * setting.pair_bytes_per_s
     if setting.nic_on_switch:
         return constants["pcie_behind_nic_fraction"] * setting.pair_bytes_per_s
-    generation = "gen5" if setting.pair_bytes_per_s > 40e9 else "gen4"
+    generation = "gen5" if setting.pair_bytes_per_s > GEN4_MOST_BYTES_PER_S else "gen4"
     pair = constants[f"pcie_pair_fraction_{generation}"] * setting.pair_bytes_per_s
     return pair if group.ranks_per_domain <= 2 else min(pair, constants["pcie_crossing"])
 
@@ -285,7 +287,7 @@ def direct_s(at: Ground, size_bytes: Floats) -> Floats:
         copied = size_bytes / (group.ranks * at.of_generation("direct_copy"))
         return latency + step + known["direct_fill"] * np.sqrt(inside) + inside + copied
     staying = 1.0 if group.generation == "pcie" else (group.ranks_per_domain - 1.0) / (group.ranks - 1.0)
-    rack = known["rack_network_share"] if group.ranks_per_domain > _LARGEST_BOX else 1.0
+    rack = known["rack_network_share"] if group.ranks_per_domain > LARGEST_BOX_GPUS else 1.0
     leaving = (group.ranks - group.ranks_per_domain) / group.ranks
     across = size_bytes * leaving * group.ranks_per_domain / (rack * at.network_bytes_per_s)
     latency += known["tree_ll_network_hop"] * at.hop_factors["ll"]
@@ -343,7 +345,7 @@ def _uplinks_s(at: Ground, size_bytes: Floats) -> Floats:
 
 def _ll_hop_s(at: Ground) -> float:
     hop = at.of_generation("ll_hop")
-    return hop if at.setting.group.domains == 1 else max(hop, 1e-6)
+    return hop if at.setting.group.domains == 1 else max(hop, _LEAST_LL_HOP_S)
 
 
 def _early_ampere(at: Ground) -> float:

@@ -8,7 +8,14 @@ from linkwise.catalog import Gpu
 from linkwise.nccl.communicator import Communicator
 from linkwise.network.collective_constants import collective_values
 
-__all__ = ["LocalLinks", "borrowed_generation", "is_behind_nic", "local_links", "network_kind"]
+__all__ = [
+    "GEN4_MOST_BYTES_PER_S",
+    "LocalLinks",
+    "borrowed_generation",
+    "is_behind_nic",
+    "local_links",
+    "network_kind",
+]
 
 _GENERATIONS = {
     "pascal": "volta",
@@ -29,6 +36,13 @@ _NEWEST = "blackwell"
 """What a GPU of an architecture that is not listed is taken for: the newest that was measured."""
 _WITH_MULTICAST = ("hopper", "blackwell")
 _SMALLEST_PCIE_BYTES_PER_S = 16e9
+"""Taken for a GPU whose slot is not known: 16 lanes of PCIe 3.0, 15.75 GB/s (PCI-SIG), rounded [bytes/s]."""
+GEN4_MOST_BYTES_PER_S = 40e9
+"""Between 16 lanes of PCIe 4.0, 31.5 GB/s, and of PCIe 5.0, 63 GB/s (PCI-SIG) [bytes/s]."""
+_EFA_V3_LEAST_BYTES_PER_S, _EFA_V4_LEAST_BYTES_PER_S = 20e9, 40e9
+"""Between ports of 100, 200 and 400 Gbit/s: 12.5, 25 and 50 GB/s (AWS p5, p5en, p6) [bytes/s]."""
+_SWITCH_NIC_BYTES_PER_S = 50e9
+"""Slowest NIC whose PCIe switch takes GPUs, 400 Gbit/s (ConnectX-8 servers; assumed) [bytes/s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +171,9 @@ def network_kind(protocol: str, nic_bytes_per_s: float, nics_per_node: int) -> s
     p6). TCPX with more than 4 NICs is TCPXO (Google A3 Mega). What is not known is taken for verbs.
     """
     if protocol == "efa":
-        if nic_bytes_per_s < 20e9:
+        if nic_bytes_per_s < _EFA_V3_LEAST_BYTES_PER_S:
             return "efa_v1" if nics_per_node <= 4 else "efa_v2"
-        return "efa_v3" if nic_bytes_per_s < 40e9 else "efa_v4"
+        return "efa_v3" if nic_bytes_per_s < _EFA_V4_LEAST_BYTES_PER_S else "efa_v4"
     if protocol == "tcpx" and nics_per_node > 4:
         return "tcpxo"
     if protocol in ("sockets", "tcp"):
@@ -182,4 +196,5 @@ def is_behind_nic(links: LocalLinks, nic_bytes_per_s: float) -> bool:
     Taken from the rates: PCIe of the fifth generation and NICs of 400 Gbit/s. Traffic to the NIC then does
     not cross the link between sockets.
     """
-    return links.generation == "pcie" and links.pair_bytes_per_s > 40e9 and nic_bytes_per_s >= 50e9
+    is_gen5 = links.generation == "pcie" and links.pair_bytes_per_s > GEN4_MOST_BYTES_PER_S
+    return is_gen5 and nic_bytes_per_s >= _SWITCH_NIC_BYTES_PER_S

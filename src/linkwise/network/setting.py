@@ -8,10 +8,12 @@ from enum import StrEnum
 from linkwise.nccl.communicator import NO_LIMITS, Communicator, Limits
 from linkwise.network.uplinks import Uplinks
 
-__all__ = ["OPERATIONS", "WITH_CHOICE", "Launch", "Setting", "bus_factor"]
+__all__ = ["LARGEST_BOX_GPUS", "OPERATIONS", "WITH_CHOICE", "Launch", "Setting", "bus_factor"]
 
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv")
 """What can be asked for, in the words of nccl-tests."""
+LARGEST_BOX_GPUS = 16
+"""Most GPUs that NVLink joins in one box (HGX-2 and DGX-2, 16 V100); more are a rack [1]."""
 WITH_CHOICE = ("all_reduce", "all_gather", "reduce_scatter")
 """Operations for which algorithms and protocols are told apart."""
 
