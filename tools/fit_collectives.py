@@ -20,32 +20,42 @@ from linkwise.calibrate.collective_fit import (
     free_collective_constants,
     leave_one_source_out,
     measured_gpus_of,
+    operation_factors,
     training_runs,
 )
 from linkwise.calibrate.collective_runs import read_collectives
 from linkwise.calibrate.collective_score import CollectiveScore, predict_collectives, score_collectives
 from linkwise.network.collective_constants import in_si
+from linkwise.report.collective_page import accuracy_entry, collective_page
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT / "tests" / "data"
 CONSTANTS = ROOT / "src" / "linkwise" / "network" / "collective_constants.json"
+ACCURACY = ROOT / "src" / "linkwise" / "calibrate" / "collective_accuracy.json"
+PAGE = ROOT / "docs" / "collectives.md"
 INTERVALS = ROOT / "src" / "linkwise" / "network" / "collective_intervals.json"
 
 
 def main() -> None:
-    """Fit, say how good the fit is, and write the two data files if asked to."""
+    """Fit, say how good the fit is, and write the data files and the page if asked to."""
     paths = [Path(word) for word in sys.argv[1:] if not word.startswith("--")]
     measured = read_collectives(*(paths or [DATA / "collectives.csv", DATA / "collective_runs.csv"]))
-    fitted = fit_collectives(training_runs(measured.runs))
+    fitted = _as_written(fit_collectives(training_runs(measured.runs)))
     left_out = leave_one_source_out(measured.runs)
     seen = predict_collectives(measured.runs, constants=fitted)
-    _say("fitted", score_collectives(seen, skipped=measured.skipped))
-    _say("each source left out", score_collectives(left_out, skipped=measured.skipped))
+    scores = {
+        "in_sample": score_collectives(seen, skipped=measured.skipped),
+        "left_out": score_collectives(left_out, skipped=measured.skipped),
+    }
+    for part, score in scores.items():
+        _say(part, score)
     for one in free_collective_constants():
         print(f"  {one.name:26s} {fitted[one.name]:.4g}, began at {one.start:.4g}")
     if "--write" in sys.argv:
         most = measured_gpus_of(measured.runs)
-        _write(fitted, {"factors": fitted_factors(left_out), "measured_gpus": most})
+        factors, operations = fitted_factors(left_out), operation_factors(left_out)
+        _write(fitted, {"factors": factors, "operations": operations, "measured_gpus": most})
+        _write_page({part: accuracy_entry(score) for part, score in scores.items()})
 
 
 def _say(what: str, score: CollectiveScore) -> None:
@@ -66,6 +76,16 @@ def _say(what: str, score: CollectiveScore) -> None:
         f"under 1 MiB {median['under_1_mib']:.4f}, "
         f"on several nodes {median['multi_node_under_1_mib']:.4f}"
     )
+
+
+def _as_written(fitted: dict[str, float]) -> dict[str, float]:
+    """Return fitted constants with the digits that are written."""
+    return fitted | {one.name: float(f"{fitted[one.name]:.4g}") for one in free_collective_constants()}
+
+
+def _write_page(accuracy: dict[str, object]) -> None:
+    ACCURACY.write_text(json.dumps(accuracy, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(collective_page(accuracy), encoding="utf-8")
 
 
 def _write(fitted: dict[str, float], intervals: dict[str, object]) -> None:

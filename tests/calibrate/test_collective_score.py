@@ -7,10 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from linkwise.calibrate.collective_accuracy import collective_accuracy
 from linkwise.calibrate.collective_fit import (
     fit_collectives,
     fitted_factors,
     free_collective_constants,
+    operation_factors,
     training_runs,
 )
 from linkwise.calibrate.collective_runs import read_collectives
@@ -19,9 +21,12 @@ from linkwise.calibrate.collective_score import (
     rule_of,
     score_collectives,
     slowdown,
+    validate_collectives,
 )
 from linkwise.errors import DocumentError, InputError
-from linkwise.network.setting import Launch
+from linkwise.network.collective_interval import interval_factors
+from linkwise.network.setting import OPERATIONS, Launch
+from linkwise.report.collective_page import accuracy_entry, collective_page
 
 DATA = Path(__file__).parent.parent / "data"
 RUN = {
@@ -243,6 +248,50 @@ def test_a_fit_recovers_times_that_a_known_constant_makes():
     error = np.concatenate([one.error_fraction for one in again])
     assert np.max(np.abs(error)) < 0.12
     assert set(fitted_factors(again)) == {"one_domain", "domains"}
+
+
+def test_intervals_of_an_operation_are_those_of_its_own_rows():
+    shipped = read_collectives(DATA / "collectives.csv", DATA / "collective_runs.csv").runs
+    made = [one for one in predict_collectives(shipped) if one.run.status == "healthy"]
+    every = operation_factors(made)
+    sizes = np.array([8.0, 2.0**21, 2.0**25, 2.0**30])
+    for operation in OPERATIONS:
+        rows = sum(len(one.time_s) for one in made if one.run.operation == operation)
+        assert (operation in every) is (rows >= 100)
+        for reach in ("one_domain", "domains"):
+            pooled, own = interval_factors(reach, sizes), interval_factors(reach, sizes, operation=operation)
+            assert np.array_equal(pooled, own) or rows >= 100
+            assert np.all((own[0] <= 1.0) & (own[1] >= 1.0))
+
+
+def test_coverage_of_each_operation_is_near_the_stated_share():
+    score = validate_collectives(DATA / "collectives.csv", DATA / "collective_runs.csv")
+    for group in score.by:
+        if group.key == "collective" and group.errors.scored >= 100:
+            assert 0.85 <= group.errors.interval_coverage_fraction <= 0.97, group.name
+
+
+def test_figures_quoted_in_sample_are_those_of_the_shipped_model():
+    score = validate_collectives(DATA / "collectives.csv", DATA / "collective_runs.csv")
+    now, kept = accuracy_entry(score), collective_accuracy()["in_sample"]
+    for one, other in zip(now["groups"], kept["groups"], strict=True):
+        assert (one["name"], one["scored"]) == (other["name"], other["scored"])
+        assert one["median_abs_error_fraction"] == pytest.approx(other["median_abs_error_fraction"], abs=2e-4)
+        assert one["bias_fraction"] == pytest.approx(other["bias_fraction"], abs=1e-3)
+
+
+def test_the_page_is_what_the_kept_figures_give():
+    page = (DATA.parent.parent / "docs" / "collectives.md").read_text(encoding="utf-8")
+    assert page == collective_page(collective_accuracy())
+
+
+def test_left_out_is_no_better_than_in_sample():
+    parts = collective_accuracy()
+    seen, unseen = (
+        next(one for one in parts[part]["groups"] if one["name"] == "from_1_mib")
+        for part in ("in_sample", "left_out")
+    )
+    assert seen["median_abs_error_fraction"] < unseen["median_abs_error_fraction"] < 0.07
 
 
 def test_gpus_without_peer_access_are_slower_but_expected_to_have_it(read):

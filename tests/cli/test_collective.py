@@ -130,6 +130,14 @@ def test_validation_prints_a_table_and_a_csv(capsys):
     assert rows[0]["key"] == "all"
 
 
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_validation_says_what_it_was_fitted_on(capsys, form):
+    text = " ".join(printed(capsys, "validate", "collectives", *FILES, "--format", form).split())
+    assert "fitted on the runs kept with this package" in text
+    assert "with each source left out" in text
+    assert "threshold was chosen on the same runs" in text
+
+
 def test_validation_of_nothing_cannot_be_scored(capsys, tmp_path):
     runs = Path(FILES[2]).read_text(encoding="utf-8").splitlines()[:1]
     rows = Path(FILES[0]).read_text(encoding="utf-8").splitlines()[:1]

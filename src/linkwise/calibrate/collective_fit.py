@@ -6,7 +6,7 @@ Runs weigh alike, short ones less; errors are logarithms, and outliers count les
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -28,6 +28,7 @@ __all__ = [
     "free_collective_constants",
     "leave_one_source_out",
     "measured_gpus_of",
+    "operation_factors",
     "training_runs",
 ]
 
@@ -39,6 +40,10 @@ LEAST_FITTED_BYTES = float(2**16)
 """Smaller sizes are the latencies of LL, which are not fitted [bytes]."""
 BORROWED_ROWS = 4.0
 """A run of so many rows has half the weight of a long one [1]."""
+LEAST_INTERVAL_ROWS = 100
+"""Rows from which an operation has intervals of its own [1]."""
+LEAST_SIZE_ROWS = 10
+"""Rows of a reach and size from which it has; with fewer the ends would be single rows [1]."""
 PULL_TO_START = 0.05
 """Weight of one unit of the logarithm of a constant away from where it was read [1]."""
 
@@ -128,18 +133,53 @@ def fitted_factors(predicted: Sequence[PredictedRun]) -> dict[str, dict[str, lis
     predicted
         Runs with predictions that have not seen them.
     """
-    factors: dict[str, dict[str, list[float]]] = {}
-    for reach in ("one_domain", "domains"):
-        there = [one for one in predicted if reach_of(one.run.setting) == reach]
-        ratio = np.concatenate([one.run.time_s / one.time_s for one in there])
-        size = np.concatenate([one.run.size_bytes for one in there])
-        place = np.searchsorted(SIZE_EDGES_BYTES, size, side="right")
-        ends = [np.percentile(ratio[place == each], (5, 95)) for each in range(len(SIZE_EDGES_BYTES) + 1)]
-        factors[reach] = {
-            "low": [round(float(low), 3) for low, _ in ends],
-            "high": [round(float(high), 3) for _, high in ends],
+    return {
+        reach: _ends([one for one in predicted if reach_of(one.run.setting) == reach])
+        for reach in ("one_domain", "domains")
+    }
+
+
+def operation_factors(predicted: Sequence[PredictedRun]) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Return the same by operation, for operations with `LEAST_INTERVAL_ROWS` [1].
+
+    Parameters
+    ----------
+    predicted
+        Runs with predictions that have not seen them.
+
+    Notes
+    -----
+    A size of fewer rows than `LEAST_SIZE_ROWS` has the ends of all operations.
+    """
+    every, factors = fitted_factors(predicted), {}
+    for operation in sorted({one.run.operation for one in predicted}):
+        alike = [one for one in predicted if one.run.operation == operation]
+        if sum(len(one.time_s) for one in alike) < LEAST_INTERVAL_ROWS:
+            continue
+        there = {reach: [one for one in alike if reach_of(one.run.setting) == reach] for reach in every}
+        factors[operation] = {
+            reach: _ends(runs, instead=every[reach]) for reach, runs in there.items() if runs
         }
     return factors
+
+
+def _ends(
+    predicted: Sequence[PredictedRun], *, instead: Mapping[str, list[float]] | None = None
+) -> dict[str, list[float]]:
+    """Return the ends for each size; the prediction is always between them."""
+    ratio = np.concatenate([one.run.time_s / one.time_s for one in predicted])
+    size = np.concatenate([one.run.size_bytes for one in predicted])
+    place = np.searchsorted(SIZE_EDGES_BYTES, size, side="right")
+    ends: dict[str, list[float]] = {"low": [], "high": []}
+    for each in range(len(SIZE_EDGES_BYTES) + 1):
+        rows = ratio[place == each]
+        if instead is not None and len(rows) < LEAST_SIZE_ROWS:
+            low, high = instead["low"][each], instead["high"][each]
+        else:
+            low, high = np.percentile(rows, (5, 95)).tolist()
+        ends["low"].append(round(min(low, 1.0), 3))
+        ends["high"].append(round(max(high, 1.0), 3))
+    return ends
 
 
 def measured_gpus_of(runs: Sequence[CollectiveRun]) -> dict[str, dict[str, int]]:

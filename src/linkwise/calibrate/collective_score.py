@@ -62,7 +62,9 @@ class PredictedRun:
     @property
     def is_covered(self) -> NDArray[np.bool_]:
         """Return whether the measured time lies in the stated interval (rows,)."""
-        low, high = interval_factors(reach_of(self.run.setting), self.run.size_bytes)
+        low, high = interval_factors(
+            reach_of(self.run.setting), self.run.size_bytes, operation=self.run.operation
+        )
         return (self.run.time_s >= low * self.time_s) & (self.run.time_s <= high * self.time_s)
 
 

@@ -26,7 +26,9 @@ def reach_of(setting: Setting) -> str:
     return "one_domain" if setting.group.domains == 1 else "domains"
 
 
-def interval_factors(reach: str, size_bytes: Floats) -> tuple[Floats, Floats]:
+def interval_factors(
+    reach: str, size_bytes: Floats, *, operation: str | None = None
+) -> tuple[Floats, Floats]:
     """Return by what the ends of the interval differ from the predicted times, (low, high), (rows,) each [1].
 
     Parameters
@@ -35,13 +37,16 @@ def interval_factors(reach: str, size_bytes: Floats) -> tuple[Floats, Floats]:
         As `reach_of` gives it.
     size_bytes
         Bytes of the full buffer (rows,) [bytes].
+    operation
+        The collective; those with few measured rows, and ``None``, have what all together have.
 
     Notes
     -----
     The 5th and the 95th percentile of measured over predicted time of published runs whose source the fitted
     constants had not seen (tools/fit_collectives.py). Reality is late more often than early.
     """
-    low, high = _table()[reach]
+    table = _table()
+    low, high = table.get((operation, reach), table[None, reach])
     place = np.searchsorted(SIZE_EDGES_BYTES, size_bytes, side="right")
     return low[place], high[place]
 
@@ -68,7 +73,10 @@ def _stated() -> Mapping[str, Any]:
 
 
 @cache
-def _table() -> Mapping[str, tuple[Floats, Floats]]:
+def _table() -> Mapping[tuple[str | None, str], tuple[Floats, Floats]]:
+    stated = _stated()
     return {
-        reach: (np.array(ends["low"]), np.array(ends["high"])) for reach, ends in _stated()["factors"].items()
+        (operation, reach): (np.array(ends["low"]), np.array(ends["high"]))
+        for operation, by_reach in ((None, stated["factors"]), *stated["operations"].items())
+        for reach, ends in by_reach.items()
     }

@@ -78,7 +78,7 @@ def collective_result(
     assumptions
         What the times rest on.
     """
-    low, high = interval_factors(reach_of(setting), times.size_bytes)
+    low, high = interval_factors(reach_of(setting), times.size_bytes, operation=operation)
     chosen = [times.names[place] for place in times.choice]
     rows = [
         CollectiveRow(

@@ -72,6 +72,7 @@ class CollectiveValidationResult(CollectiveErrorResult):
     after_rules: CollectiveErrorResult
     by: list[CollectiveGroupResult] = Field(description="Properties run, collective, inter_kind: from 1 MiB.")
     flagged: FlagResult
+    provenance: list[str] = Field(description="What the constants and the threshold were chosen on.")
 
 
 _ERRORS = (
@@ -117,6 +118,7 @@ def collective_validation_result(score: CollectiveScore) -> CollectiveValidation
             flagged_healthy=list(flagged.flagged_healthy),
             missed=list(flagged.missed),
         ),
+        provenance=list(_provenance()),
     )
 
 
@@ -146,7 +148,7 @@ def print_collective_validation(result: CollectiveValidationResult, console: Con
         print_line(console, f"  beside them: {counted(count, 'row')}, {reason}")
     if result.scored:
         _print_errors(result, console)
-    for line in (*_run_lines(result), *_rule_lines(result), *_flag_lines(result.flagged)):
+    for line in (*_run_lines(result), *_rule_lines(result), *_flag_lines(result.flagged), *result.provenance):
         print_line(console, wrapped(line, width=console.width, indent="  ", first=""))
 
 
@@ -199,6 +201,28 @@ def _flag_lines(flagged: FlagResult) -> Iterator[str]:
         yield f"Missed: {', '.join(flagged.missed)}."
     if flagged.flagged_healthy:
         yield f"Healthy and flagged: {', '.join(flagged.flagged_healthy)}."
+
+
+def _provenance() -> Iterator[str]:
+    """Yield what the model has seen of the runs kept with the package."""
+    from linkwise.calibrate.collective_accuracy import collective_accuracy
+    from linkwise.calibrate.collective_score import FLAG_RATIO
+
+    accuracy = collective_accuracy()
+    seen, unseen = (
+        next(group for group in accuracy[part]["groups"] if group["name"] == "from_1_mib")
+        for part in ("in_sample", "left_out")
+    )
+    yield (
+        "Constants were fitted on the runs kept with this package (tests/data/collectives.csv), whose median "
+        f"error from 1 MiB is {percent(seen['median_abs_error_fraction'])} % in sample and "
+        f"{percent(unseen['median_abs_error_fraction'])} % with each source left out: of those runs the "
+        "figures above are in sample."
+    )
+    yield (
+        f"A run is flagged where it takes more than {FLAG_RATIO:g} times what was expected; that threshold "
+        "was chosen on the same runs."
+    )
 
 
 def _cells(errors: CollectiveErrorResult) -> tuple[str, ...]:
