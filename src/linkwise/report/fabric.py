@@ -280,8 +280,8 @@ def _drawn(routing: str, found: Collisions) -> CollisionsResult:
 
 
 _PAUSES = {2: 1.08, 3: 1.30}
-"""Time in packet simulations over that of the flow model, by tiers: csg-htsim, RoCE with PFC, 400 Gbit/s, flows of
-2 MiB; 128 hosts (16 seeds) and 512 (5), and 1,024 (6). Own runs of 2026-11, few of them."""
+"""Time in packet simulations over that of the flow model, by tiers: csg-htsim, RoCE with PFC, 400 Gbit/s,
+flows of 2 MiB; 128 hosts (16 seeds) and 512 (5), and 1,024 (6). Own runs of 2026-11, few of them."""
 
 
 def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
