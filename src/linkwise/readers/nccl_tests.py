@@ -32,8 +32,8 @@ MOST_RANKS = 1_000_000
 
 _LONGEST_LINE = 2000
 _MOST_TIME_US = 1e12
-_PREFIX = re.compile(r"\s*(?:\[\d{1,7},\d{1,7}\]\s?<std(?:out|err)>:?|\d{1,6}:(?=\s))")
-_ROW = re.compile(r"\s*\d{1,19}\s+\d{1,19}\s+(?:u?int|char|half|b?float|double|f8|fp8)\w{0,12}(?=\s|$)")
+_PREFIX = re.compile(r"(?:\[\d{1,7},\d{1,7}\]\s?<std(?:out|err)>:?|\d{1,6}:(?=\s))")
+_ROW = re.compile(r"\d{1,19}\s+\d{1,19}\s+(?:u?int|char|half|b?float|double|f8|fp8)\w{0,12}(?=\s|$)")
 _HEADING = re.compile(r"#\s+(?:size|bytes)\s.*busbw")
 _ARGUMENTS = re.compile(r"#\s*nThread\s+(\d{1,6})\s+nGpus\s+(\d{1,6})\s")
 _RANK = re.compile(
@@ -146,10 +146,17 @@ def parse_nccl_tests(text: str, *, path: str | None = None) -> NcclTestsRun:
         return _of_json(parse_json(text, faults), faults)
     found = _Gathered()
     for number, raw in enumerate(StringIO(text), start=1):
-        if len(raw) <= _LONGEST_LINE:
-            _take_line(found, _PREFIX.sub("", raw.rstrip(), count=1), number, faults)
+        line = _without_prefix(raw) if len(raw) <= _LONGEST_LINE else ""
+        if line:
+            _take_line(found, line, number, faults)
     faults.raise_any()
     return _run(found, faults)
+
+
+def _without_prefix(raw: str) -> str:
+    line = raw.strip()
+    prefix = _PREFIX.match(line)
+    return line[prefix.end() :].strip() if prefix else line
 
 
 def _take_line(found: _Gathered, line: str, number: int, faults: Faults) -> None:
@@ -201,7 +208,7 @@ def _take_row(found: _Gathered, line: str, number: int, faults: Faults) -> None:
         found.unfinished += 1
         return
     if len(words) > len(names) + 5:
-        faults.add(f"{excerpt(line.strip())} has more cells than the table has columns", line=number)
+        faults.add(f"{excerpt(line)} has more cells than the table has columns", line=number)
         return
     half = len(names) // 2
     for in_place, part in enumerate((cells[:half], cells[half:])):
