@@ -33,10 +33,21 @@ def test_labels_of_srun_are_dropped():
     assert (run.ranks, len(run.rows)) == (16, 2 * 28)
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    ["[1,0]<stdout>:", "[1,0]<stdout> ", " 3: ", "(head, rank=0, pid=38) [1,0]<stdout>:", "(head, pid=38) "],
+)
+def test_prefixes_of_launchers_are_dropped(prefix):
+    rank = "#   Rank  0 Pid 106347 on  nid000013 device  0 [0000:c9:00.0] Device 738c\n"
+    text = "# nThread: 1 nGpus: 8 minBytes: 8\n" + rank + HEADING + ROW
+    run = parse_nccl_tests("".join(prefix + line for line in text.splitlines(keepends=True)))
+    assert (run.ranks, run.hosts, run.gpus_per_thread, len(run.rows)) == (1, ("nid000013",), 8, 2)
+
+
 def test_an_old_table_with_errors_and_without_redop_is_read():
     run = read("all-gather-old.txt")
     assert (run.program, run.ranks, run.gpu) == (None, 8, "A100-SXM4-40GB")
-    assert {row.wrong for row in run.rows} == {0.0}
+    assert {row.wrong for row in run.rows} == {None}
 
 
 def test_a_table_with_root_is_read():
@@ -76,9 +87,14 @@ def test_unchecked_results_and_empty_sizes_are_told_apart():
     assert len(parse_nccl_tests(HEADING + empty + ROW).rows) == 2
 
 
-def test_the_row_at_which_a_run_was_stopped_is_counted():
-    run = parse_nccl_tests(HEADING + ROW + ROW[:40])
+@pytest.mark.parametrize("words", range(3, 13))
+def test_the_row_at_which_a_run_was_stopped_is_counted(words):
+    run = parse_nccl_tests(HEADING + ROW + " ".join(ROW.split()[:words]))
     assert (len(run.rows), run.unfinished_lines) == (2, 1)
+
+
+def test_rows_without_a_reduction_under_a_heading_that_has_it_are_read():
+    assert len(parse_nccl_tests(HEADING + ROW.replace("sum -1 ", "")).rows) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,7 +107,12 @@ def test_the_row_at_which_a_run_was_stopped_is_counted():
         (HEADING + ROW.replace("50.1", "0.00"), "not above zero"),
         (HEADING + ROW.replace("50.1", "nan"), "'nan' is not a number of zero and more"),
         (HEADING + ROW.replace("sum", "sum x y z"), "more cells than the table has columns"),
-        (HEADING.replace("time", "cputime") + ROW, "CPU alone"),
+        (HEADING.replace("time", "cputime") + ROW, "f:1: these are times of the CPU alone"),
+        (HEADING.replace("time", "delay") + ROW, "f:1: the heading is not that of nccl-tests"),
+        (
+            "# size count type time algbw busbw\n1 1 float 1 1 1\n",
+            "f:1: the heading is not that of nccl-tests",
+        ),
         (
             "all_reduce_perf -b 8\nall_gather_perf -b 8\n" + ROW,
             "f:2: names all_reduce_perf (line 1) and all_gather_perf; give one run",

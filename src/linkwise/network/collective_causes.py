@@ -26,6 +26,8 @@ LEAST_EXPLAINED = 0.65
 """Share of the distance between measured and expected that a cause must explain to be named [1]."""
 MOST_CAUSES = 5
 """Causes that are named."""
+_PORTS_GBIT_PER_S = (10, 25)
+"""Ports for management that sockets may have taken instead of the fabric; a document does not name them."""
 _CHOOSING = ("all_reduce", "all_gather", "reduce_scatter")
 
 
@@ -144,6 +146,11 @@ def _network_suspects(setting: Setting, *, gpu: Gpu, nics: int) -> Iterator[Susp
         yield from _staged(setting, gpu)
         if nics > 1:
             yield Suspect(cause=f"sockets (TCP) on 1 of {nics} NICs", setting=_slower(sockets, 1 / nics))
+    for port in _PORTS_GBIT_PER_S:
+        share = port * 1.25e8 / setting.group.network_bytes_per_s
+        if share * nics < 1:
+            cause = f"sockets (TCP) on one port of {port} Gbit/s a domain"
+            yield Suspect(cause=cause, setting=_slower(sockets, share))
 
 
 def _staged(setting: Setting, gpu: Gpu) -> Iterator[Suspect]:

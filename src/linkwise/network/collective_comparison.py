@@ -180,7 +180,7 @@ def _judge(
     of_them = f"of the {count} largest sizes" if count > 1 else "of the largest size"
     if 2 * slow > count:
         return Verdict.BELOW, f"{slow} {of_them} slower than the interval"
-    if 2 * np.sum(is_slow) > len(is_slow):
+    if 2 * int(np.sum(is_slow)) > len(is_slow):
         return Verdict.BELOW, f"{np.sum(is_slow)} of all {len(is_slow)} sizes slower than the interval"
     if 2 * fast > count:
         return (

@@ -3,8 +3,9 @@
 Notes
 -----
 The columns of a table are told by its heading, so that tables of older releases (``error`` for ``#wrong``, no
-``redop`` or ``root``) and those with more columns are read alike. Prefixes that mpirun and srun put before a
-line are dropped; lines of NCCL and of anything else are passed over.
+``redop`` or ``root``) and those with more columns are read alike. Prefixes that mpirun, srun and Ray put
+before a line are dropped; lines of NCCL and of anything else are passed over. ``error`` of older releases is
+the largest deviation and no count of wrong values; it is not read.
 
 References
 ----------
@@ -32,10 +33,12 @@ MOST_RANKS = 1_000_000
 
 _LONGEST_LINE = 2000
 _MOST_TIME_US = 1e12
-_PREFIX = re.compile(r"(?:\[\d{1,7},\d{1,7}\]\s?<std(?:out|err)>:?|\d{1,6}:(?=\s))")
+_PREFIX = re.compile(
+    r"(?:\([^()]{1,80}\)\s)?(?:\[\d{1,7},\d{1,7}\]\s?<std(?:out|err)>:?|\d{1,6}:(?=\s)|(?<=\)\s))"
+)
 _ROW = re.compile(r"\d{1,19}\s+\d{1,19}\s+(?:u?int|char|half|b?float|double|f8|fp8)\w{0,12}(?=\s|$)")
 _HEADING = re.compile(r"#\s+(?:size|bytes)\s.*busbw")
-_ARGUMENTS = re.compile(r"#\s*nThread\s+(\d{1,6})\s+nGpus\s+(\d{1,6})\s")
+_ARGUMENTS = re.compile(r"#\s*nThread:?\s+(\d{1,6})\s+nGpus:?\s+(\d{1,6})\s")
 _RANK = re.compile(
     r"#\s+Rank\s+(\d{1,7})\s+(?:Group\s+(\d{1,7})\s+)?Pid\s+\d{1,10}\s+on\s+(\S{1,255})\s+"
     r"device\s+\d{1,4}\s+\[[^\]]{0,40}\]\s*(.{0,100})"
@@ -46,7 +49,8 @@ _PROGRAM = re.compile(
 )
 _VERSION = re.compile(r"NCCL version (\d{1,2}\.\d{1,3})|nccl-library=(\d{4,6})")
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\d\s+\d\d:\d\d:\d\d\s*$")
-_DEFAULT_HEADING = ("size", "count", "type", "redop", "root", *("time", "algbw", "busbw", "#wrong") * 2)
+_MEASURED = ("time", "algbw", "busbw")
+_USUAL_COLUMNS = (*_MEASURED, "#wrong") * 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,8 +122,9 @@ class _Gathered:
     ranks: dict[int, str] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
     hosts: dict[str, None] = field(default_factory=dict)
-    heading: tuple[str, ...] = ()
-    heading_line: int = 0
+    columns: tuple[str, ...] = _USUAL_COLUMNS
+    leading: int = 4
+    heading_line: int | None = None
     gpus_per_thread: int = 1
     version: str | None = None
     unfinished: int = 0
@@ -180,13 +185,22 @@ def _take_names(found: _Gathered, line: str, number: int) -> None:
 
 
 def _take_heading(found: _Gathered, line: str, number: int, faults: Faults) -> None:
-    if found.heading:
+    """Take the columns from the first time on: out of place, then the same in place."""
+    if found.heading_line is not None:
         what = f"a second table begins here, the first in line {found.heading_line}"
         hint = "give one run; one table from each process means that nccl-tests was built without MPI"
         raise faults.refusal(f"{what}; {hint}", line=number)
-    found.heading, found.heading_line = tuple(line.lstrip("# ").split()), number
-    if "cputime" in found.heading:
-        faults.add("these are times of the CPU alone (-C), not of the collective", line=number)
+    found.heading_line = number
+    names = line.lstrip("# ").split()
+    if "cputime" in names:
+        raise faults.refusal("these are times of the CPU alone (-C), not of the collective", line=number)
+    leading = names.index("time") if "time" in names else 0
+    columns = [name for name in names[leading:] if name != "timestamp"]
+    half = len(columns) // 2
+    if tuple(columns[:3]) != _MEASURED or columns[:half] != columns[half:]:
+        due = "time algbw busbw and more, twice: out of place and in place"
+        raise faults.refusal(f"the heading is not that of nccl-tests, which has {due}", line=number)
+    found.columns, found.leading = tuple(columns), leading
 
 
 def _take_rank(found: _Gathered, rank: int, *, host: str, device: str, group: str) -> None:
@@ -197,19 +211,17 @@ def _take_rank(found: _Gathered, rank: int, *, host: str, device: str, group: st
 
 
 def _take_row(found: _Gathered, line: str, number: int, faults: Faults) -> None:
-    heading = found.heading or _DEFAULT_HEADING
-    first = next((at for at, name in enumerate(heading) if name == "time"), None)
-    if first is None:
-        raise faults.refusal("the heading of the table has no column time", line=found.heading_line)
-    names = [name for name in heading[first:] if name != "timestamp"]
+    names = found.columns
     words = _TIMESTAMP.sub("", line).split()
-    cells = words[-len(names) :]
-    if len(words) < len(names) + 3:
+    has_reduction = len(words) > 3 and not words[3][0].isdigit()
+    if len(words) < len(names) + (found.leading if has_reduction else 3):
         found.unfinished += 1
         return
     if len(words) > len(names) + 5:
         faults.add(f"{excerpt(line)} has more cells than the table has columns", line=number)
         return
+    last = zip(names, words[-len(names) :], strict=True)
+    cells = [word if name != "error" else None for name, word in last]
     half = len(names) // 2
     for in_place, part in enumerate((cells[:half], cells[half:])):
         try:
