@@ -24,12 +24,16 @@ _WITHOUT_CHOICE = ("all_to_all", "send_recv", "broadcast", "reduce")
 @click.command()
 @click.argument("operation", metavar="OP")
 @click.argument("cluster")
-@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Use the first N GPUs; all by default.")
+@click.option(
+    "--gpus",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use the first N GPUs; all by default, with --compare those of LOG.",
+)
 @click.option(
     "--sizes",
     metavar="SIZES",
-    show_default="8B:16GiB",
-    help="FROM:TO, doubling, or sizes with commas between; a log has its own.",
+    help="FROM:TO, doubling, or sizes with commas between; 8B:16GiB by default, with --compare those of LOG.",
 )
 @click.option("--algorithm", metavar="NAME", help="Take ring, tree, nvls or nvls_tree instead of choosing.")
 @click.option("--protocol", metavar="NAME", help="Take ll, ll128 or simple instead of choosing.")
