@@ -10,7 +10,7 @@ from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.links import is_behind_nic, local_links, network_kind
-from linkwise.network.setting import Setting
+from linkwise.network.setting import Launch, Setting
 
 __all__ = ["assumptions_of", "setting_of"]
 
@@ -68,7 +68,10 @@ def assumptions_of(cluster: Cluster, setting: Setting) -> Iterator[str]:
     setting
         As `setting_of` gives it.
     """
-    yield "all GPUs call at the same moment, one process or thread each, and nothing else is on the links"
+    who = "one process or thread each"
+    if setting.launch is Launch.ONE_THREAD:
+        who = "one thread for all GPUs of a node"
+    yield f"all GPUs call at the same moment, {who}, and nothing else is on the links"
     if setting.group.domains > 1:
         routing = cluster.fabric.routing.kind
         spread = "flows that share a link are not priced" if routing is RoutingKind.ECMP else "no collisions"
