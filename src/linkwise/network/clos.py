@@ -36,11 +36,14 @@ def wiring_of(cluster: Cluster) -> Wiring:
     Raises
     ------
     InputError
-        If there is no fabric, its switch is not known, its ports do not suffice, or its oversubscription has
-        no effect.
+        If there is no fabric, its switch is not known, or its ports do not suffice.
+
+    Notes
+    -----
+    Oversubscription is a bound: nodes that fit one switch have no up-links, whatever is allowed.
     """
     switch, link = parts_of(cluster)
-    wiring = wire(
+    return wire(
         kind=cluster.fabric.kind,
         nodes=cluster.nodes,
         nics=cluster.nics_per_node,
@@ -48,12 +51,6 @@ def wiring_of(cluster: Cluster) -> Wiring:
         oversubscription=cluster.fabric.oversubscription,
         planes=cluster.fabric.planes,
     )
-    if not wiring.spines and cluster.fabric.oversubscription > 1:
-        what = f"{wiring.node_cables // wiring.networks:,} links fit one switch of {wiring.ports} ports"
-        raise InputError(
-            f"fabric.oversubscription has no effect: {what}, which has no up-links; leave it out"
-        )
-    return wiring
 
 
 def parts_of(cluster: Cluster) -> tuple[str, Link]:

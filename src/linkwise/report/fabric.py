@@ -175,7 +175,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         arithmetic=list(wiring.arithmetic),
         assumptions=[
             *cluster.assumptions,
-            *_wiring_words(wiring),
+            *_wiring_words(wiring, cluster.fabric.oversubscription),
             f"power: {power_words}",
             optics.words,
             *_price_words(cluster),
@@ -302,8 +302,14 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _wiring_words(wiring: Wiring) -> Iterator[str]:
+def _wiring_words(wiring: Wiring, allowed: float) -> Iterator[str]:
     if wiring.spines:
         yield "wiring: each switch has as many links to every switch of the next tier that it reaches"
+    elif allowed > 1:
+        fitting = f"{wiring.node_cables // wiring.networks:,} links fit one switch of {wiring.ports} ports"
+        yield (
+            f"wiring: oversubscription {allowed:g} to 1 is not reached, {fitting}, which has no up-links; "
+            "leaves that exist are not drawn where fewer suffice"
+        )
     if wiring.networks > 1 and wiring.node_links < wiring.nics:
         yield "rail-only: rails are joined by NVLink inside nodes alone"
