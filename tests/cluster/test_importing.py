@@ -198,6 +198,15 @@ def test_scan_of_a_leaf_spine_fabric_names_the_degraded_link():
     )
 
 
+@pytest.mark.parametrize("system", ["dgx-h100", "dgx-b200", "dgx-b300", "gb200-nvl72"])
+def test_links_slower_than_the_nics_of_the_named_system_are_a_contradiction(system):
+    said = refusal(texts("iblinkinfo-leaf-spine.txt"), system=system)
+    assert "a node has 1 link of 200 Gbit/s (infiniband-hdr-200), but" in said
+    assert "or give --link" in said
+    found = imported("iblinkinfo-leaf-spine.txt", system=system, link="infiniband-hdr-200")
+    assert parse_cluster(found.text).fabric.link.name == "infiniband-hdr-200"
+
+
 def test_scan_of_one_switch_is_told_apart():
     cluster = cluster_of("iblinkinfo-lines.txt", system="dgx-h100")
     assert (cluster.nodes, cluster.fabric.kind) == (2, "single-switch")
