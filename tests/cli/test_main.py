@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 
+import click
 import pytest
 
 from linkwise.cli import main as cli
@@ -161,3 +162,21 @@ def test_schema_is_a_json_schema_of_the_document(document, capsys):
     schema = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["properties"]["linkwise"]["const"] == f"{document}/1"
+
+
+def _options(command, path=()):
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from _options(command.get_command(context, name), (*path, name))
+        return
+    for each in command.params:
+        if isinstance(each.type, click.types.FloatParamType):
+            yield path, each.opts[0]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize(("path", "option"), list(_options(cli.linkwise)))
+def test_numbers_of_options_are_finite(capsys, path, option, value):
+    assert cli.run([*path, option, value]) == ExitCode.WRONG_INPUT
+    assert f"{value!r} is not a finite number" in capsys.readouterr().err
