@@ -363,3 +363,17 @@ def test_interfaces_without_a_rate_count_and_slow_ones_do_not():
     assert any(
         "not counted: eno1, eth0" in note for note in import_cluster({"f": slow}, system="dgx-h100").notes
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"apiVersion": "v1", "items": [], "kind": "List", "metadata": {"resourceVersion": ""}}',
+        '{"apiVersion": "v1", "kind": "List", "items": []}',
+        '{"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": null}',
+        '{"kind": "NodeList", "apiVersion": "v1"}',
+    ],
+)
+def test_a_kubernetes_list_without_nodes_is_called_so(text):
+    said = refusal({"nodes.json": text}, system="dgx-h100")
+    assert "nodes.json: items: is a Kubernetes list without nodes" in said
