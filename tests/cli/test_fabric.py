@@ -92,7 +92,33 @@ def test_csv_is_the_bill_of_materials(capsys):
     assert rows["switch", "leaf"]["count"] == "16"
     assert rows["switch", "spine"]["item"] == "quantum-2-qm9700"
     assert rows["cable", "leaf_spine"]["count"] == "512"
-    assert rows["transceiver", ""]["count"] == "1280"
+
+
+@pytest.mark.parametrize("cluster", ["dgx-h100:4", "dgx-h100:64", "dgx-b200:512", "dgx-a100:32"])
+def test_csv_has_each_module_and_nothing_that_is_not_there(capsys, cluster):
+    assert run(["fabric", cluster, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert all(int(row["count"]) > 0 for row in rows)
+    optics = _result(capsys, cluster)["optics"]
+    modules = {row["item"]: int(row["count"]) for row in rows if row["part"] == "transceiver"}
+    assert sum(modules.values()) == optics["modules"]
+    assert modules == (optics["by_module"] or {rows[-1]["item"]: optics["modules"]})
+
+
+def test_power_of_all_switches_has_a_row_of_its_own(capsys):
+    assert run(["fabric", "dgx-b200:512"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    core, every = (next(line for line in lines if line.startswith(word)) for word in ("core", "all switches"))
+    assert core.split() == ["core", "switches", "64"]
+    assert every.split() == ["all", "switches", "320", "239", "kW"]
+    assert run(["fabric", "dgx-h100:4"]) == 0
+    assert "all switches" not in capsys.readouterr().out
+
+
+def test_files_that_were_written_are_said(capsys, tmp_path):
+    cables, drawing = tmp_path / "cables.csv", tmp_path / "fabric.svg"
+    assert run(["fabric", "dgx-h100:4", "--cables", str(cables), "--drawing", str(drawing)]) == 0
+    assert capsys.readouterr().err == f"wrote {cables}\nwrote {drawing}\n"
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])

@@ -52,11 +52,13 @@ def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -
         from linkwise.report.cable_list import cable_list_csv
 
         write_whole("--cables", cables, cable_list_csv(wiring))
+        click.echo(f"wrote {cables}", err=True)
     if drawing is not None:
         from linkwise.report.topology_drawing import topology_svg
 
         title = f"{result.name}: {result.kind}, {result.link}, {result.switch}"
         write_whole("--drawing", drawing, topology_svg(wiring, title=title))
+        click.echo(f"wrote {drawing}", err=True)
     _print(result, form)
 
 

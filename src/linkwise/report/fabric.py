@@ -50,6 +50,9 @@ class OpticsResult(_Result):
 
     ends: int = Field(description="Ends of cables.")
     modules: int = Field(description="Pieces; a twin-port one serves two ends.")
+    by_module: dict[str, int] = Field(
+        default_factory=dict, description="Pieces by module; empty where the catalogue has none."
+    )
     power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
 
 
@@ -194,11 +197,13 @@ def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
         The fabric as it is published.
     """
     yield ("part", "tier", "item", "count")
-    for tier, count in result.switches:
-        yield ("switch", tier, result.switch, count)
-    for tier, count in result.cables:
-        yield ("cable", tier, result.link, count)
-    yield ("transceiver", "", result.link, result.optics.modules)
+    modules = result.optics.by_module or {result.link: result.optics.modules}
+    rows = (
+        *(("switch", tier, result.switch, count) for tier, count in result.switches),
+        *(("cable", tier, result.link, count) for tier, count in result.cables),
+        *(("transceiver", "", module, count) for module, count in modules.items()),
+    )
+    yield from (row for row in rows if row[-1])
 
 
 def _installed_gpus_per_node(cluster: Cluster) -> int:
@@ -249,7 +254,9 @@ def _switches(wiring: Wiring) -> SwitchesResult:
 
 
 def _optics(optics: Optics) -> OpticsResult:
-    return OpticsResult(ends=optics.ends, modules=optics.modules, power_w=optics.power_w)
+    return OpticsResult(
+        ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
+    )
 
 
 def _collisions(cluster: Cluster, wiring: Wiring) -> tuple[CollisionsResult, tuple[str, ...]]:
