@@ -16,7 +16,8 @@ from functools import lru_cache
 from linkwise import catalog
 from linkwise.catalog import Link
 from linkwise.cluster import Cluster, FabricKind
-from linkwise.errors import InputError
+from linkwise.cluster.parts import fabric_switch_misfits
+from linkwise.errors import InputError, NotKnown
 from linkwise.network.wiring import Wiring
 
 __all__ = ["most_down_links", "parts_of", "ports_for", "wire", "wiring_of"]
@@ -36,7 +37,9 @@ def wiring_of(cluster: Cluster) -> Wiring:
     Raises
     ------
     InputError
-        If there is no fabric, its switch is not known, or its ports do not suffice.
+        If there is no fabric, or its ports do not suffice.
+    NotKnown
+        If its switch is not known.
 
     Notes
     -----
@@ -64,7 +67,9 @@ def parts_of(cluster: Cluster) -> tuple[str, Link]:
     Raises
     ------
     InputError
-        If there is no fabric, or its switch is not known.
+        If there is no fabric.
+    NotKnown
+        If its switch is not known.
     """
     fabric = cluster.fabric
     if fabric.kind is FabricKind.NONE or fabric.link is None:
@@ -72,11 +77,21 @@ def parts_of(cluster: Cluster) -> tuple[str, Link]:
             f"{cluster.name} has no fabric, so there is nothing to wire; give the cluster a fabric.link"
         )
     if fabric.switch is None:
-        raise InputError(
-            f"the switch of {cluster.name} is not known, so its ports cannot be counted; write a cluster "
-            "document with fabric.switch ('linkwise catalog switch' lists those there are)"
-        )
+        raise NotKnown(_unknown_switch(cluster, fabric.link.name))
     return fabric.switch, fabric.link
+
+
+def _unknown_switch(cluster: Cluster, link: str) -> str:
+    """Return what to write where the switch is not known, with a switch that carries the link."""
+    boxes = map(catalog.switch, catalog.names("switch"))
+    fitting = [box for box in boxes if not [*fabric_switch_misfits(box.name, link)]]
+    nearest = min(fitting, key=lambda box: box.port_bytes_per_s, default=None)
+    return (
+        f"the switch of {cluster.name} is not known, so its ports cannot be counted; write these two lines, "
+        "with your switch ('linkwise catalog switch' lists those there are), into a cluster document "
+        "('linkwise init cluster' writes one):\n"
+        f"  fabric:\n    switch: {nearest.name if nearest is not None else 'NAME'}"
+    )
 
 
 def ports_for(switch: str, link: str) -> int:
