@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -180,3 +181,27 @@ def _options(command, path=()):
 def test_numbers_of_options_are_finite(capsys, path, option, value):
     assert cli.run([*path, option, value]) == ExitCode.WRONG_INPUT
     assert f"{value!r} is not a finite number" in capsys.readouterr().err
+
+
+_SMALL = ("--model", "llama-3.1-8b", "--sequence-length", "8192", "--global-batch", "64")
+_DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("plan", *_SMALL, "--cluster", "dgx-h100:2"),
+        ("explain", *_SMALL, "--cluster", "dgx-h100:2"),
+        ("compare", *_SMALL, "--cluster", "dgx-h100:2", "--cluster", "dgx-b200:2", "--wall-gpus", "64"),
+        ("fabric", "dgx-b200:512"),
+        ("collective", "all_reduce", "dgx-h100:2"),
+        ("validate", "collectives", f"{_DATA}/collectives.csv", "--runs", f"{_DATA}/collective_runs.csv"),
+        ("catalog", "gpu"),
+        ("catalog", "gpu", "h100-sxm"),
+    ],
+)
+def test_no_printed_line_ends_in_blanks(capsys, line):
+    assert cli.run(line) == ExitCode.DONE
+    out = capsys.readouterr().out
+    assert out
+    assert [each for each in out.splitlines() if each != each.rstrip()] == []
