@@ -50,7 +50,7 @@ def searched(tmp_path):
     return search
 
 
-@pytest.mark.parametrize("system", ["dgx-a100", "dgx-h100", "dgx-b200"])
+@pytest.mark.parametrize("system", ["dgx-2", "dgx-a100", "dgx-h100", "dgx-b200", "dgx-b300"])
 def test_nccl_plans_with_the_rates_of_the_catalogue(searched, system):
     found = searched(system)
     cluster = load_cluster(f"{system}:4")
