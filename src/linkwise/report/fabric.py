@@ -50,6 +50,9 @@ class OpticsResult(_Result):
 
     ends: int = Field(description="Ends of cables.")
     modules: int = Field(description="Pieces; a twin-port one serves two ends.")
+    by_module: dict[str, int] = Field(
+        default_factory=dict, description="Pieces by module; empty where the catalogue has none."
+    )
     power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
 
 
@@ -175,7 +178,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         arithmetic=list(wiring.arithmetic),
         assumptions=[
             *cluster.assumptions,
-            *_wiring_words(wiring),
+            *_wiring_words(wiring, cluster.fabric.oversubscription),
             f"power: {power_words}",
             optics.words,
             *_price_words(cluster),
@@ -194,11 +197,13 @@ def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
         The fabric as it is published.
     """
     yield ("part", "tier", "item", "count")
-    for tier, count in result.switches:
-        yield ("switch", tier, result.switch, count)
-    for tier, count in result.cables:
-        yield ("cable", tier, result.link, count)
-    yield ("transceiver", "", result.link, result.optics.modules)
+    modules = result.optics.by_module or {result.link: result.optics.modules}
+    rows = (
+        *(("switch", tier, result.switch, count) for tier, count in result.switches),
+        *(("cable", tier, result.link, count) for tier, count in result.cables),
+        *(("transceiver", "", module, count) for module, count in modules.items()),
+    )
+    yield from (row for row in rows if row[-1])
 
 
 def _installed_gpus_per_node(cluster: Cluster) -> int:
@@ -249,7 +254,9 @@ def _switches(wiring: Wiring) -> SwitchesResult:
 
 
 def _optics(optics: Optics) -> OpticsResult:
-    return OpticsResult(ends=optics.ends, modules=optics.modules, power_w=optics.power_w)
+    return OpticsResult(
+        ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
+    )
 
 
 def _collisions(cluster: Cluster, wiring: Wiring) -> tuple[CollisionsResult, tuple[str, ...]]:
@@ -303,8 +310,14 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _wiring_words(wiring: Wiring) -> Iterator[str]:
+def _wiring_words(wiring: Wiring, allowed: float) -> Iterator[str]:
     if wiring.spines:
         yield "wiring: each switch has as many links to every switch of the next tier that it reaches"
+    elif allowed > 1:
+        fitting = f"{wiring.node_cables // wiring.networks:,} links fit one switch of {wiring.ports} ports"
+        yield (
+            f"wiring: oversubscription {allowed:g} to 1 is not reached, {fitting}, which has no up-links; "
+            "leaves that exist are not drawn where fewer suffice"
+        )
     if wiring.networks > 1 and wiring.node_links < wiring.nics:
         yield "rail-only: rails are joined by NVLink inside nodes alone"
