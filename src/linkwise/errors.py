@@ -6,6 +6,7 @@ The tree::
     └── InputError (ValueError)   what was given cannot be used            exit code 2
         ├── UnknownName           no such GPU, system, model, link, key...
         ├── UnitError             a quantity without a unit, or with the wrong one
+        ├── NotKnown              what is asked hangs on what nobody states  exit code 3
         └── DocumentError         all faults of one document, with file, line and key
 
 *Infeasible is a value, not an exception*: no class here says that nothing fits.
@@ -24,6 +25,7 @@ __all__ = [
     "Fault",
     "InputError",
     "LinkwiseError",
+    "NotKnown",
     "UnitError",
     "UnknownName",
     "nearest_names",
@@ -59,6 +61,10 @@ class InputError(LinkwiseError, ValueError):
 
 class UnitError(InputError):
     """A quantity has no unit, an unknown one, or one of another dimension."""
+
+
+class NotKnown(InputError):
+    """The input is right, but what is asked hangs on a fact that it and the catalogue do not have."""
 
 
 class UnknownName(InputError):

@@ -233,14 +233,27 @@ def _unknown_unit(unit: str, wanted: Dimension) -> str:
     shown = f"unknown unit {_shown(unit)}"
     if re.search(r"(?:^|[kMGTP]i?)b(?:$|/|ps)", unit):
         return f"{shown}: 'b' is read as bit and as byte; write 'bit' or 'B', as in {wanted.example!r}"
-    near = nearest_names(unit, _spellings(wanted.unit), count=1)
+    prefix = unit[:1].replace("K", "k") if unit in _BARE_PREFIXES and wanted.name == "bytes" else ""
+    if prefix:
+        binary, decimal = f"{prefix.upper()}iB", f"{prefix}B"
+        return f"{shown}; write {binary!r} as nccl-tests means it, in steps of 1024, or {decimal!r} for 1000"
+    near = nearest_names(unit, _spellings(wanted), count=1)
     hint = f"did you mean {near[0]!r}?" if near else f"write {wanted.words} as {wanted.example!r}"
     return f"{shown}; {hint}"
 
 
-def _spellings(unit: str) -> tuple[str, ...]:
+_BARE_PREFIXES = ("k", "K", "M", "G", "T", "Ki", "Mi", "Gi", "Ti")
+"""What is left of a size in bytes where its unit is left out."""
+
+
+def _spellings(wanted: Dimension) -> tuple[str, ...]:
+    """Return the units that are suggested: no fractions of a byte, and no binary prefixes of seconds."""
+    unit = wanted.unit
+    if not unit.startswith(("B", "bit")):
+        return tuple(prefix + unit for prefix in ("", "u", "m", "k", "M", "G", "T", "P"))
     units = (unit, unit.replace("B", "bit")) if unit.startswith("B") else (unit,)
-    return tuple(prefix + each for each in units for prefix in ("", "u", "m", "k", "M", "G", "T", "P", "Gi"))
+    prefixes = ("", "k", "M", "G", "T", "P", "Ki", "Mi", "Gi", "Ti")
+    return tuple(prefix + each for each in units for prefix in prefixes)
 
 
 def _shown(text: str) -> str:

@@ -26,6 +26,7 @@ from linkwise.calibrate.collective_score import (
 from linkwise.errors import DocumentError, InputError
 from linkwise.network.collective_interval import interval_factors
 from linkwise.network.setting import OPERATIONS, Launch
+from linkwise.readers.faults import MOST_FAULTS
 from linkwise.report.collective_page import accuracy_entry, collective_page
 
 DATA = Path(__file__).parent.parent / "data"
@@ -145,9 +146,14 @@ def test_another_library_is_no_row_of_the_bar(read):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"time_us": "soon"}, "not two positive numbers"),
-        ({"time_us": "-3"}, "not two positive numbers"),
-        ({"size_bytes": "nan"}, "not two positive numbers"),
+        ({"time_us": "soon"}, "time_us: 'soon' is not a positive number"),
+        ({"time_us": "-3"}, "time_us: '-3' is not a positive number"),
+        ({"size_bytes": "nan"}, "size_bytes: 'nan' is not a positive number"),
+        ({"size_bytes": "1 MiB"}, "size_bytes: '1 MiB' is not a positive number"),
+        ({"in_place": "maybe"}, "in_place: 'maybe' is neither 1"),
+        ({"in_place": ""}, "in_place: '' is neither 1"),
+        ({"n_gpus": "8"}, "n_gpus: '8' is not that of the run, '16' in --runs"),
+        ({"collective": "broadcast"}, "collective: 'broadcast' is not that of the run"),
         ({"run_id": "other"}, "in no row of --runs"),
     ],
 )
@@ -158,18 +164,90 @@ def test_wrong_cells_are_told_with_their_line(read, row, words):
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("column", "value", "words"),
     [
-        {"n_nodes": "two"},
-        {"n_gpus": "-4"},
-        {"nic_gbit_per_s": "fast"},
-        {"nics_per_node": "nan"},
-        {"nvlink_domain_gpus": "1e99"},
+        ("n_nodes", "two", "not a whole number from 1"),
+        ("n_nodes", "0", "not a whole number from 1"),
+        ("n_nodes", "16.5", "not a whole number from 1"),
+        ("n_nodes", "32", "16 GPUs are fewer than the 32 nodes"),
+        ("n_gpus", "-4", "not a whole number from 0"),
+        ("n_gpus", "7.5", "not a whole number from 0"),
+        ("nic_gbit_per_s", "fast", "not a rate"),
+        ("nic_gbit_per_s", "inf", "not a rate"),
+        ("nic_gbit_per_s", "0.5", "not a rate"),
+        ("nics_per_node", "nan", "not a whole number"),
+        ("nics_used_per_node", "1.5", "not a whole number"),
+        ("ranks_per_thread", "many", "not a whole number"),
+        ("nvlink_domain_gpus", "1e99", "not a whole number"),
+        ("status", "ill", "unknown status 'ill'; valid: healthy, misconfigured, unknown"),
+        ("status", "helthy", "did you mean healthy?"),
+        ("status", "", "unknown status ''"),
+        ("inter_kind", "pigeon", "unknown inter_kind 'pigeon'; valid: none, nvlink, infiniband"),
+        ("inter_kind", "infinband", "did you mean infiniband?"),
+        ("intra_kind", "nvswich", "did you mean nvswitch?"),
+        ("tool", "stopwatch", "unknown tool 'stopwatch'; valid: nccl-tests, rccl-tests, osu"),
+        ("tool", "nccl-test", "did you mean nccl-tests"),
+        ("env", "NCCL_ALGO=Foo", "unknown word of NCCL_ALGO 'foo'; valid: ring, tree"),
+        ("env", "NCCL_PROTO=^LL129", "unknown word of NCCL_PROTO 'll129'; did you mean ll128"),
+        ("nccl_version", "banana", "'banana' is no release"),
     ],
 )
-def test_wrong_numbers_of_a_run_are_told(read, changes):
-    with pytest.raises(DocumentError, match=next(iter(changes))):
-        read(RUN | changes)
+def test_wrong_cells_of_a_run_are_told_with_line_column_and_what_is_valid(read, column, value, words):
+    with pytest.raises(DocumentError) as caught:
+        read(RUN | {"run_id": "good"}, RUN | {column: value})
+    (fault,) = caught.value.faults
+    assert (fault.path[-8:], fault.line) == ("runs.csv", 3)
+    assert fault.key == ("n_gpus" if "fewer" in words else column)
+    assert words in fault.message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"env": "NCCL_ALGO=^Ring,CollnetDirect NCCL_PROTO=LL128"},
+        {"env": "NCCL_ALGO=allreduce:tree,nvls_tree;broadcast:ring"},
+        {"nccl_version": ""},
+        {"nccl_version": "RCCL (ROCm 6.4.1)"},
+        {"nccl_version": "n/a (Open MPI)"},
+        {"intra_kind": "pcie-shm"},
+        {"n_gpus": "16.0"},
+        {"nics_per_node": "0", "nic_gbit_per_s": "0"},
+    ],
+)
+def test_cells_that_are_as_described_pass(read, changes):
+    assert one_run(read, **changes).identity == "mine"
+
+
+def test_a_surplus_cell_is_told(read, tmp_path):
+    read(RUN)
+    runs = tmp_path / "runs.csv"
+    heading, row = runs.read_text(encoding="utf-8").splitlines()
+    runs.write_text(f"{heading}\n{row},odd\n", encoding="utf-8")
+    with pytest.raises(DocumentError, match=r"runs.csv:2: 20 cells, but 19 columns"):
+        read_collectives(tmp_path / "rows.csv", runs)
+
+
+def test_faults_are_grouped_by_run_and_capped(read, tmp_path):
+    read(RUN)
+    rows = tmp_path / "rows.csv"
+    written(rows, [ROWS[0] | {"run_id": f"r{number % 30}"} for number in range(3000)])
+    with pytest.raises(DocumentError) as caught:
+        read_collectives(rows, tmp_path / "runs.csv")
+    first, *_, last = map(str, caught.value.faults)
+    assert first.endswith("rows.csv:2: run_id: 'r0' is in no row of --runs (100 rows, the first here)")
+    assert last.endswith("10 more faults of this kind are not printed")
+    assert len(caught.value.faults) == MOST_FAULTS + 1
+
+
+def test_empty_cells_of_the_network_are_said(read):
+    assert read(RUN).assumed == ()
+    blank = {"nics_per_node": "", "nic_gbit_per_s": ""}
+    assert read(RUN | blank).assumed == (
+        "mine: nic_gbit_per_s is empty, assumed: 400 Gbit/s",
+        "mine: nics_per_node is empty, assumed: a NIC for each GPU",
+    )
+    alone = {"n_nodes": "1", "n_gpus": "8", "inter_kind": "none"}
+    assert read(RUN | blank | alone).assumed == ()
 
 
 def test_a_run_that_stands_twice_is_told(read):

@@ -144,3 +144,26 @@ def test_what_is_exported_is_imported_again(form, system, tmp_path, capsys):
         first.gpu,
         first.nics_per_node,
     )
+
+
+@pytest.mark.parametrize(
+    ("files", "options"),
+    [
+        (("topo-4-nic-legend-dgx-h100.txt", "ibnetdiscover-rails.txt"), ("--system", "dgx-h100")),
+        (("iblinkinfo-leaf-spine.txt",), ("--system", "azure-nd-a100-v4")),
+        (("iblinkinfo-lines.txt",), ("--system", "dgx-h100")),
+        (("nccl-dgx-h100.xml",), ("--nodes", "64")),
+        (("slurm-tree.conf",), ("--system", "dgx-b200")),
+    ],
+)
+def test_fabric_reads_what_import_writes(told, tmp_path, files, options):
+    path = tmp_path / "c.yaml"
+    code, _, err = told(
+        "cluster", "import", *(str(DATA / each) for each in files), *options, "--output", str(path)
+    )
+    assert code == ExitCode.DONE, err
+    code, out, err = told("fabric", str(path))
+    assert code == ExitCode.DONE, err
+    stated = load_cluster(str(path)).fabric.oversubscription
+    is_reached = "Oversubscription at the fullest leaf" in out
+    assert is_reached or stated == 1 or f"oversubscription {stated:g} to 1 is not reached" in out

@@ -90,6 +90,11 @@ def test_a_forced_algorithm_is_the_only_one(capsys):
         (["all_reduce", "dgx-h100:2", "--protocol", "l128"], "ll128"),
         (["all_to_all", "dgx-h100:2", "--protocol", "ll"], "no effect"),
         (["all_reduce", "dgx-h10:2"], "dgx-h100"),
+        (["all_reduce", "dgx-h100:2", "--compare", "no.log"], "no such file"),
+        (["all_reduce", "dgx-h100:2", "--compare", "no.log", "--sizes", "8B"], "no effect with --compare"),
+        (["all_reduce", "-", "--compare", "-"], "both be standard input"),
+        (["all_reduce", "dgx-h100:2", "--compare", str(DATA / "collectives.md")], "no row with a size"),
+        (["all_gather", "dgx-h100:2", "--compare", str(DATA / "nccl_tests/tiny.txt")], "not of all_gather"),
     ],
 )
 def test_wrong_input_is_told(capsys, words, message):
@@ -97,6 +102,56 @@ def test_wrong_input_is_told(capsys, words, message):
     out, err = capsys.readouterr()
     assert not out
     assert message in err
+
+
+LOGS = DATA / "nccl_tests"
+
+
+@pytest.mark.parametrize(
+    ("operation", "log", "code", "words"),
+    [
+        ("all_reduce", "all-reduce-2n.txt", ExitCode.DONE, "As it should be"),
+        ("all_reduce", "all-reduce-one-nic.txt", ExitCode.AGAINST, "1 of 8 NICs"),
+        ("all_reduce", "tiny.txt", ExitCode.INCONCLUSIVE, "Cannot tell"),
+    ],
+)
+def test_a_log_is_compared(capsys, operation, log, code, words):
+    assert run(["collective", operation, "dgx-h100:2", "--compare", str(LOGS / log)]) == code
+    out, err = capsys.readouterr()
+    assert words in out
+    assert "faster of in place and out of place" in out
+    assert not err
+
+
+def test_a_comparison_has_the_published_names(capsys):
+    log = str(LOGS / "all-reduce-one-nic.txt")
+    assert (
+        run(["collective", "all_reduce", "dgx-h100:2", "--compare", log, "--format", "json"])
+        == ExitCode.AGAINST
+    )
+    result = json.loads(capsys.readouterr().out)
+    assert (result["schema"], result["verdict"]) == ("linkwise.collective/1", "below")
+    assert set(result["causes"][0]) == {"cause", "ratio", "explained"}
+    for row in result["rows"]:
+        assert row["ratio"] == pytest.approx(row["time_s"] / row["measured_time_s"])
+        assert row["measured_busbw_bytes_per_s"] == pytest.approx(row["busbw_bytes_per_s"] * row["ratio"])
+
+
+def test_a_comparison_as_csv_has_the_measured_columns(capsys):
+    log = str(LOGS / "broadcast.txt")
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                printed(capsys, "collective", "broadcast", "dgx-h100:1", "--compare", log, "--format", "csv")
+            )
+        )
+    )
+    assert {"measured_time_s", "measured_busbw_bytes_per_s", "ratio", "inside"} <= set(rows[0])
+
+
+def test_rows_without_a_log_have_no_measured_columns(capsys):
+    words = ("collective", "all_reduce", "dgx-h100:1", "--sizes", "1MiB", "--format", "json")
+    assert "measured" not in printed(capsys, *words)
 
 
 def test_validation_has_the_published_names(capsys):

@@ -204,7 +204,13 @@ def test_compare_reads_standard_input(compared, monkeypatch):
         ([JOB, CLUSTER, "--fabrics", "roce-400,"], "--fabrics: '' in 'roce-400,'"),
         ([JOB, CLUSTER, "--fabrics", "roce-800"], "--fabrics: roce-800 carries 800 Gbit/s"),
         ([JOB, CLUSTER, "--oversubscription", "1,2"], "--oversubscription: has no effect on h100-256"),
-        ([JOB, CLUSTER, "--oversubscription", "nan"], "--oversubscription"),
+        *(
+            (
+                [JOB, CLUSTER, "--oversubscription", f"1,{value}"],
+                f"--oversubscription: {value} is not a ratio",
+            )
+            for value in ("nan", "inf", "0", "0.5", "-1", "1001")
+        ),
         ([JOB, CLUSTER, "--wall-share", "1"], "--wall-share"),
         ([JOB, CLUSTER, "--wall-gpus", "0"], "--wall-gpus"),
         ([JOB, CLUSTER, "--plot", "wall.jpg"], "--plot: wall.jpg is no picture"),

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from linkwise import catalog
 from linkwise.cli.main import run
 from linkwise.errors import ExitCode
 
@@ -92,7 +93,33 @@ def test_csv_is_the_bill_of_materials(capsys):
     assert rows["switch", "leaf"]["count"] == "16"
     assert rows["switch", "spine"]["item"] == "quantum-2-qm9700"
     assert rows["cable", "leaf_spine"]["count"] == "512"
-    assert rows["transceiver", ""]["count"] == "1280"
+
+
+@pytest.mark.parametrize("cluster", ["dgx-h100:4", "dgx-h100:64", "dgx-b200:512", "dgx-a100:32"])
+def test_csv_has_each_module_and_nothing_that_is_not_there(capsys, cluster):
+    assert run(["fabric", cluster, "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert all(int(row["count"]) > 0 for row in rows)
+    optics = _result(capsys, cluster)["optics"]
+    modules = {row["item"]: int(row["count"]) for row in rows if row["part"] == "transceiver"}
+    assert sum(modules.values()) == optics["modules"]
+    assert modules == (optics["by_module"] or {rows[-1]["item"]: optics["modules"]})
+
+
+def test_power_of_all_switches_has_a_row_of_its_own(capsys):
+    assert run(["fabric", "dgx-b200:512"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    core, every = (next(line for line in lines if line.startswith(word)) for word in ("core", "all switches"))
+    assert core.split() == ["core", "switches", "64"]
+    assert every.split() == ["all", "switches", "320", "239", "kW"]
+    assert run(["fabric", "dgx-h100:4"]) == 0
+    assert "all switches" not in capsys.readouterr().out
+
+
+def test_files_that_were_written_are_said(capsys, tmp_path):
+    cables, drawing = tmp_path / "cables.csv", tmp_path / "fabric.svg"
+    assert run(["fabric", "dgx-h100:4", "--cables", str(cables), "--drawing", str(drawing)]) == 0
+    assert capsys.readouterr().err == f"wrote {cables}\nwrote {drawing}\n"
 
 
 @pytest.mark.parametrize("width", [60, 100, 160])
@@ -156,7 +183,6 @@ def test_planes_double_the_fabric(capsys, written):
         ("{kind: single-switch}", "8000 links, more than the 64 that one quantum-2-qm9700 has"),
         ("{kind: fat-tree, switch: quantum-9}", "unknown switch 'quantum-9'"),
         ("{kind: rail-only, routing: ecmp}", "has no effect: rail-only has one path"),
-        ("{kind: fat-tree, link: infiniband-hdr-200}", "the switch of dgx-h100:1000 is not known"),
         ("{planes: 2}", "2 links of infiniband-ndr-400 carry 800 Gbit/s, more than a NIC of the node"),
     ],
 )
@@ -224,3 +250,28 @@ def test_electricity_has_a_price_where_one_is_given(capsys, written):
     assert "days old" in printed.err
     assert run(["fabric", str(path)]) == 0
     assert "40,600 USD a year" in capsys.readouterr().out
+
+
+CLOUDS = [name for name in catalog.names("system") if catalog.system(name).switch is None]
+
+
+@pytest.mark.parametrize("system", CLOUDS)
+def test_a_switch_that_is_not_known_is_inconclusive_and_two_lines_help(capsys, tmp_path, system):
+    assert run(["fabric", f"{system}:8"]) == ExitCode.INCONCLUSIVE
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert f"the switch of {system}:8 is not known" in said.err
+    lines = said.err.splitlines()[-2:]
+    assert lines[0] == "  fabric:"
+    document = "\n".join(
+        ["linkwise: cluster/1", "nodes: 8", f"node: {system}", *(line[2:] for line in lines)]
+    )
+    path = tmp_path / "cluster.yaml"
+    path.write_text(document, encoding="utf-8")
+    assert run(["fabric", str(path)]) == ExitCode.DONE
+
+
+def test_a_link_of_its_own_leaves_the_switch_unknown(capsys, written):
+    path = written("{kind: fat-tree, link: infiniband-hdr-200}", nodes=1000)
+    assert run(["fabric", str(path)]) == ExitCode.INCONCLUSIVE
+    assert "the switch of dgx-h100:1000 is not known" in capsys.readouterr().err

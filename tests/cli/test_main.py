@@ -1,7 +1,9 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
+import click
 import pytest
 
 from linkwise.cli import main as cli
@@ -161,3 +163,45 @@ def test_schema_is_a_json_schema_of_the_document(document, capsys):
     schema = json.loads(capsys.readouterr().out)
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["properties"]["linkwise"]["const"] == f"{document}/1"
+
+
+def _options(command, path=()):
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from _options(command.get_command(context, name), (*path, name))
+        return
+    for each in command.params:
+        if isinstance(each.type, click.types.FloatParamType):
+            yield path, each.opts[0]
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999"])
+@pytest.mark.parametrize(("path", "option"), list(_options(cli.linkwise)))
+def test_numbers_of_options_are_finite(capsys, path, option, value):
+    assert cli.run([*path, option, value]) == ExitCode.WRONG_INPUT
+    assert f"{value!r} is not a finite number" in capsys.readouterr().err
+
+
+_SMALL = ("--model", "llama-3.1-8b", "--sequence-length", "8192", "--global-batch", "64")
+_DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("plan", *_SMALL, "--cluster", "dgx-h100:2"),
+        ("explain", *_SMALL, "--cluster", "dgx-h100:2"),
+        ("compare", *_SMALL, "--cluster", "dgx-h100:2", "--cluster", "dgx-b200:2", "--wall-gpus", "64"),
+        ("fabric", "dgx-b200:512"),
+        ("collective", "all_reduce", "dgx-h100:2"),
+        ("validate", "collectives", f"{_DATA}/collectives.csv", "--runs", f"{_DATA}/collective_runs.csv"),
+        ("catalog", "gpu"),
+        ("catalog", "gpu", "h100-sxm"),
+    ],
+)
+def test_no_printed_line_ends_in_blanks(capsys, line):
+    assert cli.run(line) == ExitCode.DONE
+    out = capsys.readouterr().out
+    assert out
+    assert [each for each in out.splitlines() if each != each.rstrip()] == []

@@ -195,6 +195,11 @@ def _planned(tmp_path, *words):
     return run([*line, *words, "--ranks", str(out)]), out
 
 
+def test_the_file_of_ranks_is_said(tmp_path, capsys):
+    code, out = _planned(tmp_path, "--cluster", "dgx-h100:2", "--top", "1")
+    assert (code, capsys.readouterr().err) == (0, f"wrote {out}\n")
+
+
 def test_ranks_of_the_first_layout_are_written(tmp_path, capsys):
     code, out = _planned(tmp_path, "--cluster", "dgx-h100:2", "--top", "1", "--format", "json")
     best = json.loads(capsys.readouterr().out)["layouts"][0]

@@ -198,6 +198,15 @@ def test_scan_of_a_leaf_spine_fabric_names_the_degraded_link():
     )
 
 
+@pytest.mark.parametrize("system", ["dgx-h100", "dgx-b200", "dgx-b300", "gb200-nvl72"])
+def test_links_slower_than_the_nics_of_the_named_system_are_a_contradiction(system):
+    said = refusal(texts("iblinkinfo-leaf-spine.txt"), system=system)
+    assert "a node has 1 link of 200 Gbit/s (infiniband-hdr-200), but" in said
+    assert "or give --link" in said
+    found = imported("iblinkinfo-leaf-spine.txt", system=system, link="infiniband-hdr-200")
+    assert parse_cluster(found.text).fabric.link.name == "infiniband-hdr-200"
+
+
 def test_scan_of_one_switch_is_told_apart():
     cluster = cluster_of("iblinkinfo-lines.txt", system="dgx-h100")
     assert (cluster.nodes, cluster.fabric.kind) == (2, "single-switch")
@@ -354,3 +363,17 @@ def test_interfaces_without_a_rate_count_and_slow_ones_do_not():
     assert any(
         "not counted: eno1, eth0" in note for note in import_cluster({"f": slow}, system="dgx-h100").notes
     )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"apiVersion": "v1", "items": [], "kind": "List", "metadata": {"resourceVersion": ""}}',
+        '{"apiVersion": "v1", "kind": "List", "items": []}',
+        '{"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": null}',
+        '{"kind": "NodeList", "apiVersion": "v1"}',
+    ],
+)
+def test_a_kubernetes_list_without_nodes_is_called_so(text):
+    said = refusal({"nodes.json": text}, system="dgx-h100")
+    assert "nodes.json: items: is a Kubernetes list without nodes" in said

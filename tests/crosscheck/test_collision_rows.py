@@ -78,8 +78,9 @@ def test_fullest_links_are_those_of_a_run_on_explicit_links(queue_pairs, up, eve
 
 
 # csg-htsim, RoCE with PFC, random permutation of hosts that send 2 MiB each over one path; 41.94 us on an
-# idle link, and about 8 us of latency. Mean time of its runs (16, 5 and 6 seeds) [us], and how much pauses
-# that spread add to it by tiers.
+# idle link, and about 8 us of latency. Mean time of its runs (16, 5 and 6 seeds) [us], and the factor that the
+# report prints for pauses that spread. The factors were taken from these same runs: the test holds the model to
+# them, it does not confirm them.
 PACKETS = [(128, 16, 199.0, 1.08), (512, 32, 238.0, 1.08), (1024, 16, 316.0, 1.30)]
 
 

@@ -108,13 +108,11 @@ def test_cluster_without_fabric_is_not_wired():
         wiring_of(cluster)
 
 
-def test_oversubscription_of_one_switch_has_no_effect():
+def test_oversubscription_of_one_switch_is_not_reached():
     fabric = "fabric: {kind: fat-tree, oversubscription: 2}"
     cluster = parse_cluster(f"linkwise: cluster/1\nnodes: 8\nnode: dgx-h100\n{fabric}\n")
-    with pytest.raises(
-        InputError, match="oversubscription has no effect: 64 links fit one switch of 64 ports"
-    ):
-        wiring_of(cluster)
+    wiring = wiring_of(cluster)
+    assert (wiring.leaves, wiring.spines, wiring.oversubscription) == (1, 0, 1.0)
 
 
 def test_arithmetic_gives_the_counts():

@@ -73,7 +73,7 @@ def test_one_node_alone_is_read():
         (listed(node("")), "f: items[0]: has no metadata.name"),
         (listed(node("a", {}, {"nvidia.com/gpu": "many"})), "f: items[0]: 'many' is not a number of GPUs"),
         (listed(7), "f: items[0]: '7' is no node"),
-        (listed(), "f: items: has no list of items, or an empty one"),
+        (listed(), "f: items: is a Kubernetes list without nodes"),
         (listed(node("a"))[:-9], "f:1: not valid JSON: "),
         ('{"a":' * 100_000, "nested too deep"),
         ("[1, 2]", "f:1: is no JSON object"),

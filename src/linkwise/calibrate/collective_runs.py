@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from linkwise import catalog
+from linkwise.calibrate.collective_cells import LARGEST_NUMBER, TOOLS, row_faults, run_faults, variables_of
 from linkwise.catalog import Gpu
 from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.nccl.communicator import NO_LIMITS, limits_of, release_of
 from linkwise.network.links import is_behind_nic, local_links, network_kind
 from linkwise.network.setting import LARGEST_BOX_GPUS, OPERATIONS, Launch, Setting
+from linkwise.readers.faults import Faults
 
 __all__ = ["CollectiveRun", "MeasuredCollectives", "read_collectives"]
 
@@ -53,11 +53,8 @@ ROW_COLUMNS = ("run_id", "in_place", "size_bytes", "time_us")
 LEAST_BYTES = float(2**20)
 """Where the headline begins [bytes]."""
 _OPERATIONS = {"alltoall": "all_to_all", "sendrecv": "send_recv"}
-_TOOLS = ("nccl-tests", "rccl-tests")
 _BLANK_NIC_GBIT_PER_S = 400.0
 """Taken where a table does not state it: the NIC of most H100 nodes (assumed) [Gbit/s]."""
-_LARGEST_NUMBER = 1e8
-"""More GPUs, nodes or Gbit/s than any cluster has: a slip of the pen [1]."""
 _BULK = re.compile(r"aiconfigurator", re.IGNORECASE)
 
 
@@ -107,11 +104,14 @@ class MeasuredCollectives:
         Number of healthy rows of 1 MiB and more that cannot, by reason.
     other_library_rows
         Number of healthy rows of other libraries than NCCL and RCCL.
+    assumed
+        What was taken for cells that are empty, in sentences with the run.
     """
 
     runs: tuple[CollectiveRun, ...]
     skipped: Mapping[str, int]
     other_library_rows: int
+    assumed: tuple[str, ...] = ()
 
 
 def read_collectives(rows_path: Path, runs_path: Path) -> MeasuredCollectives:
@@ -131,16 +131,18 @@ def read_collectives(rows_path: Path, runs_path: Path) -> MeasuredCollectives:
     DocumentError
         With every cell that does not hold what it must.
     """
-    described, faults = _described(runs_path)
-    measured, wrong_rows = _measured(rows_path, described)
-    faults += wrong_rows
+    described, run_problems = _described(runs_path)
+    measured, row_problems = _measured(rows_path, described)
+    _raise_all(run_problems, row_problems)
     runs: list[CollectiveRun] = []
     skipped: dict[str, int] = {}
+    assumed: list[str] = []
     others = 0
     for identity, rows in measured.items():
-        row, columns = described[identity], np.array(rows)
+        line, row = described[identity]
+        columns = np.array(rows)
         is_healthy, reason = row["status"] == "healthy", _left_out(row)
-        if row["tool"] not in _TOOLS:
+        if row["tool"] not in TOOLS:
             others += len(rows) if is_healthy else 0
         elif reason is not None:
             large = int(np.sum(columns[:, 0] >= LEAST_BYTES)) if is_healthy else 0
@@ -149,14 +151,46 @@ def read_collectives(rows_path: Path, runs_path: Path) -> MeasuredCollectives:
             try:
                 runs.append(_run(row, columns))
             except InputError as error:
-                faults.append(Fault(path=str(runs_path), key=identity, message=str(error)))
-    if faults:
-        raise DocumentError(faults)
-    skipped = {reason: count for reason, count in skipped.items() if count}
-    return MeasuredCollectives(runs=tuple(runs), skipped=skipped, other_library_rows=others)
+                run_problems.add(str(error), line=line, key="run_id")
+                continue
+            assumed += _assumed(row, runs[-1].setting)
+    run_problems.raise_any()
+    return MeasuredCollectives(
+        runs=tuple(runs),
+        skipped={reason: count for reason, count in skipped.items() if count},
+        other_library_rows=others,
+        assumed=tuple(assumed),
+    )
 
 
-def _table(path: Path, columns: Sequence[str]) -> list[tuple[int, Mapping[str, str]]]:
+def _raise_all(*files: Faults) -> None:
+    """Raise the faults of all files together, if there are any."""
+    found: list[Fault] = []
+    for each in files:
+        try:
+            each.raise_any()
+        except DocumentError as error:
+            found += error.faults
+    if found:
+        raise DocumentError(found)
+
+
+def _assumed(row: Mapping[str, str], setting: Setting) -> list[str]:
+    """Return what was taken for the network of a run that crosses one."""
+    if setting.group.domains == 1:
+        return []
+    taken = {
+        "nic_gbit_per_s": f"{_BLANK_NIC_GBIT_PER_S:g} Gbit/s",
+        "nics_per_node": "a NIC for each GPU",
+    }
+    if row.get("nics_used_per_node", "") not in ("", "0"):
+        del taken["nics_per_node"]
+    blank = [(column, words) for column, words in taken.items() if row[column] in ("", "0")]
+    return [f"{row['run_id']}: {column} is empty, assumed: {words}" for column, words in blank]
+
+
+def _table(path: Path, columns: Sequence[str], faults: Faults) -> list[tuple[int, Mapping[str, str]]]:
+    """Return line and cells of each row; a row with more cells than columns is a fault."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
@@ -166,58 +200,61 @@ def _table(path: Path, columns: Sequence[str]) -> list[tuple[int, Mapping[str, s
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    rows: list[tuple[int, Mapping[str, str]]] = []
     try:
         missing = [name for name in columns if name not in (reader.fieldnames or ())]
         if missing:
             raise InputError(f"{path}:1: columns are missing: {', '.join(missing)}")
-        return [
-            (reader.line_num, {name: (cell or "").strip() for name, cell in row.items() if name is not None})
-            for row in reader
-        ]
+        for row in reader:
+            surplus = row.pop(None, None)
+            if surplus:
+                count = len(reader.fieldnames or ())
+                message = (
+                    f"{count + len(surplus)} cells, but {count} columns; put quotes around cells with commas"
+                )
+                faults.add(message, line=reader.line_num)
+            rows.append((reader.line_num, {name: (cell or "").strip() for name, cell in row.items()}))
     except csv.Error as error:
         raise InputError(f"{path}:{reader.line_num}: not a CSV file ({error})") from None
+    return rows
 
 
-def _described(path: Path) -> tuple[dict[str, Mapping[str, str]], list[Fault]]:
-    """Return the runs by name, and the names that stand twice."""
-    described: dict[str, Mapping[str, str]] = {}
-    faults: list[Fault] = []
-    for line, row in _table(path, RUN_COLUMNS):
+def _described(path: Path) -> tuple[dict[str, tuple[int, Mapping[str, str]]], Faults]:
+    """Return the runs by name, each with its line, and what is wrong with them."""
+    described: dict[str, tuple[int, Mapping[str, str]]] = {}
+    faults = Faults(path=str(path))
+    for line, row in _table(path, RUN_COLUMNS, faults):
         if row["run_id"] in described:
             message = f"{row['run_id']!r} stands twice; give each run a name of its own"
-            faults.append(Fault(path=str(path), line=line, key="run_id", message=message))
-        described[row["run_id"]] = row
+            faults.add(message, line=line, key="run_id")
+        for column, message in run_faults(row):
+            faults.add(message, line=line, key=column)
+        described[row["run_id"]] = (line, row)
     return described, faults
 
 
 def _measured(
-    path: Path, described: Mapping[str, Mapping[str, str]]
-) -> tuple[dict[str, list[tuple[float, float, float]]], list[Fault]]:
+    path: Path, described: Mapping[str, tuple[int, Mapping[str, str]]]
+) -> tuple[dict[str, list[tuple[float, float, float]]], Faults]:
     """Return size, time and place of the rows of each run, and what is wrong with rows."""
     measured: dict[str, list[tuple[float, float, float]]] = {}
-    faults: list[Fault] = []
-    for line, row in _table(path, ROW_COLUMNS):
+    faults = Faults(path=str(path))
+    strangers: dict[str, list[int]] = {}
+    for line, row in _table(path, ROW_COLUMNS, faults):
         identity = row["run_id"]
-        try:
-            size, time_us = _positive(row["size_bytes"]), _positive(row["time_us"])
-        except ValueError:
-            message = f"size {row['size_bytes']!r} and time {row['time_us']!r} are not two positive numbers"
-            faults.append(Fault(path=str(path), line=line, key="time_us", message=message))
-            continue
         if identity not in described:
-            faults.append(
-                Fault(path=str(path), line=line, key="run_id", message=f"{identity!r} is in no row of --runs")
-            )
+            strangers.setdefault(identity, []).append(line)
             continue
-        measured.setdefault(identity, []).append((size, time_us * 1e-6, float(row["in_place"] == "1")))
+        wrong = [*row_faults(row, described[identity][1])]
+        for column, message in wrong:
+            faults.add(message, line=line, key=column)
+        if not wrong:
+            cells = float(row["size_bytes"]), float(row["time_us"]) * 1e-6, float(row["in_place"])
+            measured.setdefault(identity, []).append(cells)
+    for identity, lines in strangers.items():
+        rows = "" if len(lines) == 1 else f" ({len(lines):,} rows, the first here)"
+        faults.add(f"{identity!r} is in no row of --runs{rows}", line=lines[0], key="run_id")
     return measured, faults
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(text)
-    return value
 
 
 def _left_out(row: Mapping[str, str]) -> str | None:
@@ -245,7 +282,7 @@ def _gpu(row: Mapping[str, str]) -> Gpu | None:
 
 def _run(row: Mapping[str, str], rows: Floats) -> CollectiveRun:
     setting = _setting(row)
-    variables = _variables(row["env"])
+    variables = variables_of(row["env"])
     if variables.get("NCCL_IB_DISABLE") == "1" and setting.network in ("infiniband", "roce"):
         used = replace(setting, network="sockets")
     else:
@@ -332,8 +369,8 @@ def _number(row: Mapping[str, str], column: str, blank: float) -> float:
         raise InputError(f"{column} {text!r} is not a number") from None
     if value == 0.0:
         return blank
-    if not 1.0 <= value <= _LARGEST_NUMBER:
-        raise InputError(f"{column} {text!r} is not between 1 and {_LARGEST_NUMBER:.0e}")
+    if not 1.0 <= value <= LARGEST_NUMBER:
+        raise InputError(f"{column} {text!r} is not between 1 and {LARGEST_NUMBER:.0e}")
     return value
 
 
@@ -341,14 +378,6 @@ def _launch(row: Mapping[str, str]) -> Launch:
     if "torch" in f"{row['dtype']} {row.get('notes', '')}".lower():
         return Launch.FRAMEWORK
     return Launch.ONE_THREAD if row.get("ranks_per_thread", "") not in ("", "1") else Launch.OWN_THREADS
-
-
-def _variables(text: str) -> Mapping[str, str]:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = text.split()
-    return {name: value for name, _, value in (word.partition("=") for word in words) if value}
 
 
 def _best_network(setting: Setting, row: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ more are the headline; smaller ones are reported beside it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -149,6 +149,8 @@ class CollectiveScore:
         By size, reach and size, run, collective and network; the last three from 1 MiB on.
     flagged
         Verdicts on whole runs.
+    assumed
+        What was taken for empty cells, in sentences with the run.
     """
 
     rows: int
@@ -161,6 +163,7 @@ class CollectiveScore:
     multi_node_run_median_fraction: float | None
     by: tuple[CollectiveGroup, ...]
     flagged: FlagScore
+    assumed: tuple[str, ...] = ()
 
 
 def validate_collectives(rows_path: Path, runs_path: Path) -> CollectiveScore:
@@ -177,11 +180,12 @@ def validate_collectives(rows_path: Path, runs_path: Path) -> CollectiveScore:
         When a file cannot be read, or holds what it must not (`DocumentError`, all faults).
     """
     measured = read_collectives(rows_path, runs_path)
-    return score_collectives(
+    score = score_collectives(
         predict_collectives(measured.runs),
         skipped=measured.skipped,
         other_library_rows=measured.other_library_rows,
     )
+    return replace(score, assumed=measured.assumed)
 
 
 def predict_collectives(

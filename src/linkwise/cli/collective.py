@@ -11,6 +11,7 @@ import click
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
     from linkwise.nccl.communicator import Limits
     from linkwise.report.collective_result import CollectiveResult
 
@@ -22,12 +23,25 @@ _LARGEST_BYTES = 2**63 - 1
 @click.command()
 @click.argument("operation", metavar="OP")
 @click.argument("cluster")
-@click.option("--gpus", type=click.IntRange(min=1), metavar="N", help="Use the first N GPUs; all by default.")
 @click.option(
-    "--sizes", default="8B:16GiB", show_default=True, help="FROM:TO, doubling, or sizes with commas between."
+    "--gpus",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Use the first N GPUs; all by default, with --compare those of LOG.",
+)
+@click.option(
+    "--sizes",
+    metavar="SIZES",
+    help="FROM:TO, doubling, or sizes with commas between; 8B:16GiB by default, with --compare those of LOG.",
 )
 @click.option("--algorithm", metavar="NAME", help="Take ring, tree, nvls or nvls_tree instead of choosing.")
 @click.option("--protocol", metavar="NAME", help="Take ll, ll128 or simple instead of choosing.")
+@click.option(
+    "--compare",
+    "log",
+    metavar="LOG",
+    help="Set what nccl-tests printed, or wrote as JSON (-J), beside it; - is standard input.",
+)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
@@ -36,9 +50,10 @@ def collective(
     operation: str,
     cluster: str,
     gpus: int | None,
-    sizes: str,
+    sizes: str | None,
     algorithm: str | None,
     protocol: str | None,
+    log: str | None,
     form: str,
 ) -> int:
     """Print time, algbw and busbw of a collective over sizes, as nccl-tests would.
@@ -47,31 +62,69 @@ def collective(
     cluster/1 document or SYSTEM:NODES; - is standard input. Algorithm and protocol are those that NCCL
     would choose; sizes count the full buffer.
 
+    --compare says, size by size, how far a measured run is from what the cluster should give, and what
+    would explain it. It leaves with 0 where the run is as it should be, 1 where it is below, and 3 where
+    nothing can be told.
+
     \b
     linkwise collective all_reduce dgx-h100:4 --sizes 1MiB:1GiB
     linkwise collective all_gather dgx-a100:2 --algorithm ring --protocol simple
+    linkwise collective all_reduce dgx-h100:2 --compare all_reduce.log
     """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.cluster import load_cluster
+
+    asked = _operation(operation)
+    limits = _limits(asked, algorithm, protocol)
+    if log is None:
+        column = _sizes(sizes or "8B:16GiB")
+        _predict(asked, load_cluster(cluster), column, gpus=gpus, limits=limits, form=form)
+        return ExitCode.DONE
+    if sizes is not None:
+        raise InputError("--sizes: no effect with --compare, whose log has sizes of its own; leave it out")
+    if log == cluster == "-":
+        raise InputError("CLUSTER and --compare cannot both be standard input; name a file for one of them")
+    return _compare(asked, load_cluster(cluster), log, gpus=gpus, limits=limits, form=form)
+
+
+def _predict(
+    operation: str, cluster: Cluster, sizes: list[int], *, gpus: int | None, limits: Limits, form: str
+) -> None:
     import numpy as np
 
-    from linkwise.cluster import load_cluster
     from linkwise.network.cluster_setting import assumptions_of, setting_of
     from linkwise.network.collective_time import collective_times
     from linkwise.report.collective_result import collective_result
 
-    asked = _operation(operation)
-    column = np.array(_sizes(sizes), dtype=np.float64)
-    limits = _limits(asked, algorithm, protocol)
-    there = load_cluster(cluster)
-    setting = setting_of(there, gpus=gpus, limits=limits)
+    setting = setting_of(cluster, gpus=gpus, limits=limits)
     result = collective_result(
-        collective_times(asked, setting, column),
-        operation=asked,
-        cluster=there,
+        collective_times(operation, setting, np.array(sizes, dtype=np.float64)),
+        operation=operation,
+        cluster=cluster,
         setting=setting,
-        assumptions=tuple(assumptions_of(there, setting, asked)),
+        assumptions=tuple(assumptions_of(cluster, setting, operation)),
     )
     _print(result, form)
-    return ExitCode.DONE
+
+
+def _compare(
+    operation: str, cluster: Cluster, log: str, *, gpus: int | None, limits: Limits, form: str
+) -> int:
+    from linkwise.documents.text import STANDARD_INPUT, read_text
+    from linkwise.network.cluster_setting import assumptions_of
+    from linkwise.network.collective_comparison import Verdict, compare_run
+    from linkwise.readers.nccl_tests import parse_nccl_tests
+    from linkwise.report.collective_result import compared_collective_result
+
+    run = parse_nccl_tests(read_text(log), path="<stdin>" if log == STANDARD_INPUT else log)
+    found = compare_run(operation, cluster, run, gpus=gpus, limits=limits)
+    assumptions = tuple(assumptions_of(cluster, found.setting, operation))
+    _print(compared_collective_result(found, cluster=cluster, assumptions=assumptions), form)
+    codes = {
+        Verdict.AS_IT_SHOULD_BE: ExitCode.DONE,
+        Verdict.BELOW: ExitCode.AGAINST,
+        Verdict.CANNOT_TELL: ExitCode.INCONCLUSIVE,
+    }
+    return codes[found.verdict]
 
 
 def _operation(text: str) -> str:
@@ -144,7 +197,14 @@ def _print(result: CollectiveResult, form: str) -> None:
 
         csv.writer(sys.stdout, lineterminator="\n").writerows(collective_csv_rows(result))
     else:
-        from linkwise.report.collective_result import print_collective
+        from linkwise.report.collective_result import (
+            ComparedCollectiveResult,
+            print_collective,
+            print_compared_collective,
+        )
         from linkwise.report.tables import console_for
 
-        print_collective(result, console_for())
+        if isinstance(result, ComparedCollectiveResult):
+            print_compared_collective(result, console_for())
+        else:
+            print_collective(result, console_for())

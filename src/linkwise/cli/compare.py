@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from linkwise.cli.job_and_cluster import job_and_clusters_arguments, read_job_and_clusters
+from linkwise.cli.numbers import FiniteFloat
 from linkwise.errors import DocumentError, ExitCode, Fault, InputError
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ LARGEST_WALL_GPUS = 1_048_576
 )
 @click.option(
     "--wall-share",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=FiniteFloat(0, 1, min_open=True, max_open=True),
     default=0.2,
     show_default=True,
     help="Share of the step that exposed communication may take before it is called the wall.",

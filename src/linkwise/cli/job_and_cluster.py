@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from linkwise.cli.numbers import FiniteFloat
 from linkwise.errors import DocumentError, Fault, InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _JOB_PARAMETERS = (
     click.option("--global-batch", type=int, metavar="SEQUENCES", help="Sequences per optimizer step."),
     click.option("--precision", metavar="WORD", help="bf16 (default), fp16, fp8, nvfp4 or tf32."),
     click.option("--framework", metavar="NAME", help="megatron (default), torchtitan, deepspeed, ddp..."),
-    click.option("--tokens", type=float, metavar="TOKENS", help="Length of the whole training."),
+    click.option("--tokens", type=FiniteFloat(), metavar="TOKENS", help="Length of the whole training."),
 )
 _ONE_CLUSTER = (
     click.argument("job", required=False),

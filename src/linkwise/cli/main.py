@@ -14,7 +14,7 @@ from typing import NoReturn
 import click
 
 from linkwise import __version__
-from linkwise.errors import DocumentError, ExitCode, LinkwiseError, nearest_names
+from linkwise.errors import DocumentError, ExitCode, LinkwiseError, NotKnown, nearest_names
 
 __all__ = ["VERBS", "main", "run"]
 
@@ -106,7 +106,7 @@ def run(arguments: Sequence[str], *, today: Callable[[], dt.date] = _today) -> i
         _say(_told(error))
         if isinstance(error, OSError) and error.filename is None:
             _write_nowhere()
-        return ExitCode.WRONG_INPUT
+        return ExitCode.INCONCLUSIVE if isinstance(error, NotKnown) else ExitCode.WRONG_INPUT
     return code if isinstance(code, int) else ExitCode.DONE
 
 

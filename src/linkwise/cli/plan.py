@@ -66,6 +66,7 @@ def plan(
     found = search(asked, there, top=top)
     if ranks_path is not None and found.layouts:
         write_whole("--ranks", ranks_path, _ranks_csv(found, there))
+        click.echo(f"wrote {ranks_path}", err=True)
     elif ranks_path is not None:
         click.echo(f"--ranks {ranks_path} is not written: no layout fits", err=True)
     _print(plan_result(found, job=asked, cluster=there), form)

@@ -118,7 +118,10 @@ def collectives(file: Path, runs_path: Path, form: str) -> int:
     from linkwise.calibrate.collective_score import validate_collectives
     from linkwise.report.collective_validation import collective_validation_result
 
-    result = collective_validation_result(validate_collectives(file, runs_path))
+    score = validate_collectives(file, runs_path)
+    result = collective_validation_result(score)
+    for words in score.assumed:
+        click.echo(f"linkwise: {runs_path}: {words}", err=True)
     _print_collectives(result, form)
     if not result.scored:
         click.echo(f"linkwise: {file}: no row could be scored", err=True)

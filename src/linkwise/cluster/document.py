@@ -26,9 +26,19 @@ from linkwise.cluster.prices_document import read_prices
 from linkwise.documents import BytesPerSecond, Count, Document, Misfits, Watts
 from linkwise.errors import DocumentError, InputError
 
-__all__ = ["HEADER", "ClusterDocument", "EcmpDocument", "FabricDocument", "NodeDocument"]
+__all__ = [
+    "HEADER",
+    "LARGEST_OVERSUBSCRIPTION",
+    "ClusterDocument",
+    "EcmpDocument",
+    "FabricDocument",
+    "NodeDocument",
+]
 
 HEADER = "cluster/1"
+
+LARGEST_OVERSUBSCRIPTION = 1000
+"""Down-links over up-links; more than that is a slip of the pen."""
 
 NICS_PER_GPU = 2
 """NICs that a server has slots for, for each GPU: no system of the catalogue has more."""
@@ -101,7 +111,7 @@ class FabricDocument(Document):
     switch: Annotated[str, _known("switch")] | None = Field(
         default=None, description="A switch of the catalogue."
     )
-    oversubscription: Annotated[float, Field(ge=1, le=1000, strict=True)] = Field(
+    oversubscription: Annotated[float, Field(ge=1, le=LARGEST_OVERSUBSCRIPTION, strict=True)] = Field(
         default=1.0, description="Down-link over up-link bandwidth at the leaf."
     )
     routing: RoutingField = Field(default="adaptive", description="How flows are laid on paths.")

@@ -59,7 +59,7 @@ def choose_node(evidence: Evidence) -> NodeChoice:
         return NodeChoice(
             system=stated.name,
             comment="as the option says" if option else f"{named.path}: {named.why}",
-            faults=tuple(_misfits(stated, evidence)),
+            faults=(*_misfits(stated, evidence), *_slower_links(stated, evidence)),
             notes=tuple(_other_nics(stated, evidence)),
         )
     if evidence.value("gpus_per_node") is None:
@@ -124,6 +124,21 @@ def _misfits(system: System, evidence: Evidence) -> Iterator[Fault]:
     if links is not None and has not in links:
         words = " or ".join(map(str, sorted(links)))
         yield _misfit(evidence.where("nvlinks"), system, f"a GPU has {words} NVLinks", f"has {has or 'none'}")
+
+
+def _slower_links(system: System, evidence: Evidence) -> Iterator[Fault]:
+    """Yield that the links which a file states carry less than the NICs of this system; options may."""
+    claim = evidence.claims.get("link")
+    if claim is None or claim.assumed or claim.settled or not system.nics:
+        return
+    rate = catalog.link(claim.value).bytes_per_s
+    ports = evidence.value("nics") or system.nics
+    if rate > 0.99 * system.nic_bytes_per_s or ports * rate > 0.99 * system.nics * system.nic_bytes_per_s:
+        return
+    said = f"a node has {counted(ports, 'link')} of {rate_text(rate)} ({claim.value})"
+    has = f"has {counted(system.nics, 'NIC')} of {rate_text(system.nic_bytes_per_s)}"
+    message = f"{said}, but {system.name} {has}; name another --system, or give --link if its NICs run slower"
+    yield Fault(path=claim.path, message=message)
 
 
 def _other_nics(system: System, evidence: Evidence) -> Iterator[str]:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from pydantic import ValidationError
 
 from linkwise.cluster.cluster import Cluster, FabricKind
-from linkwise.cluster.document import ClusterDocument
+from linkwise.cluster.document import LARGEST_OVERSUBSCRIPTION, ClusterDocument
 from linkwise.cluster.parts import node_of
 from linkwise.cluster.reading import cluster_of_document
 from linkwise.documents.reading import faults_of_values
@@ -74,6 +74,9 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
     With another link the switch of the document is left out: it may not carry that link.
     """
     cluster = cluster_of_document(document)
+    wrong = [*_wrong_oversubscription(axes)]
+    if wrong:
+        raise DocumentError(wrong)
     faults = [
         *_repeated(axes),
         *_domain_faults(document, cluster, axes),
@@ -136,6 +139,14 @@ def _with_fabric(
 def _as_axis(fault: Fault) -> Fault:
     axis = "oversubscription" if fault.key.endswith("oversubscription") else "fabrics"
     return replace(fault, key=axis)
+
+
+def _wrong_oversubscription(axes: VariantAxes) -> Iterator[Fault]:
+    """Yield the values that no cluster can have, before what this one makes of the others."""
+    for value in axes.oversubscription:
+        if not 1 <= value <= LARGEST_OVERSUBSCRIPTION:
+            words = f"{value:g} is not a ratio from 1 to {LARGEST_OVERSUBSCRIPTION}, down-links over up-links"
+            yield Fault(key="oversubscription", message=words)
 
 
 def _repeated(axes: VariantAxes) -> Iterator[Fault]:

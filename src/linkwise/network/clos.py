@@ -16,7 +16,8 @@ from functools import lru_cache
 from linkwise import catalog
 from linkwise.catalog import Link
 from linkwise.cluster import Cluster, FabricKind
-from linkwise.errors import InputError
+from linkwise.cluster.parts import fabric_switch_misfits
+from linkwise.errors import InputError, NotKnown
 from linkwise.network.wiring import Wiring
 
 __all__ = ["most_down_links", "parts_of", "ports_for", "wire", "wiring_of"]
@@ -36,11 +37,16 @@ def wiring_of(cluster: Cluster) -> Wiring:
     Raises
     ------
     InputError
-        If there is no fabric, its switch is not known, its ports do not suffice, or its oversubscription has
-        no effect.
+        If there is no fabric, or its ports do not suffice.
+    NotKnown
+        If its switch is not known.
+
+    Notes
+    -----
+    Oversubscription is a bound: nodes that fit one switch have no up-links, whatever is allowed.
     """
     switch, link = parts_of(cluster)
-    wiring = wire(
+    return wire(
         kind=cluster.fabric.kind,
         nodes=cluster.nodes,
         nics=cluster.nics_per_node,
@@ -48,12 +54,6 @@ def wiring_of(cluster: Cluster) -> Wiring:
         oversubscription=cluster.fabric.oversubscription,
         planes=cluster.fabric.planes,
     )
-    if not wiring.spines and cluster.fabric.oversubscription > 1:
-        what = f"{wiring.node_cables // wiring.networks:,} links fit one switch of {wiring.ports} ports"
-        raise InputError(
-            f"fabric.oversubscription has no effect: {what}, which has no up-links; leave it out"
-        )
-    return wiring
 
 
 def parts_of(cluster: Cluster) -> tuple[str, Link]:
@@ -67,7 +67,9 @@ def parts_of(cluster: Cluster) -> tuple[str, Link]:
     Raises
     ------
     InputError
-        If there is no fabric, or its switch is not known.
+        If there is no fabric.
+    NotKnown
+        If its switch is not known.
     """
     fabric = cluster.fabric
     if fabric.kind is FabricKind.NONE or fabric.link is None:
@@ -75,11 +77,21 @@ def parts_of(cluster: Cluster) -> tuple[str, Link]:
             f"{cluster.name} has no fabric, so there is nothing to wire; give the cluster a fabric.link"
         )
     if fabric.switch is None:
-        raise InputError(
-            f"the switch of {cluster.name} is not known, so its ports cannot be counted; write a cluster "
-            "document with fabric.switch ('linkwise catalog switch' lists those there are)"
-        )
+        raise NotKnown(_unknown_switch(cluster, fabric.link.name))
     return fabric.switch, fabric.link
+
+
+def _unknown_switch(cluster: Cluster, link: str) -> str:
+    """Return what to write where the switch is not known, with a switch that carries the link."""
+    boxes = map(catalog.switch, catalog.names("switch"))
+    fitting = [box for box in boxes if not [*fabric_switch_misfits(box.name, link)]]
+    nearest = min(fitting, key=lambda box: box.port_bytes_per_s, default=None)
+    return (
+        f"the switch of {cluster.name} is not known, so its ports cannot be counted; write these two lines, "
+        "with your switch ('linkwise catalog switch' lists those there are), into a cluster document "
+        "('linkwise init cluster' writes one):\n"
+        f"  fabric:\n    switch: {nearest.name if nearest is not None else 'NAME'}"
+    )
 
 
 def ports_for(switch: str, link: str) -> int:

@@ -11,7 +11,7 @@ from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
-from linkwise.network.setting import WITH_CHOICE, Setting
+from linkwise.network.setting import WITH_CHOICE, Launch, Setting
 from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
@@ -76,7 +76,10 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     operation
         One of `linkwise.network.setting.OPERATIONS`.
     """
-    yield "all GPUs call at the same moment, one process or thread each, and nothing else is on the links"
+    who = "one process or thread each"
+    if setting.launch is Launch.ONE_THREAD:
+        who = "one thread for all GPUs of a node"
+    yield f"all GPUs call at the same moment, {who}, and nothing else is on the links"
     if setting.group.domains > 1:
         routing = cluster.fabric.routing.kind
         spread = "flows that share a link are not priced" if routing is RoutingKind.ECMP else "no collisions"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from linkwise import catalog
 from linkwise.cluster.prices import Prices
@@ -28,12 +29,15 @@ class Optics:
         Power of all of them, or ``None`` where the catalogue has none for the link [W].
     words
         What they are, in a sentence for a reader.
+    by_module
+        Pieces by their name in the catalogue; empty where it has none for the link.
     """
 
     ends: int
     modules: int
     power_w: float | None
     words: str
+    by_module: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +80,11 @@ def optics_of(wiring: Wiring, *, switch: str, link: str) -> Optics:
         f"optics: every cable optical; {_said(above)} at switches, {_said(below)} at NICs; copper in a rack "
         "needs fewer"
     )
+    by_module = {above.name: pieces}
+    by_module[below.name] = by_module.get(below.name, 0) + at_nodes
     return Optics(
         ends=at_nodes + at_switches,
+        by_module=by_module,
         modules=pieces + at_nodes,
         power_w=pieces * above.power_w + at_nodes * below.power_w,
         words=words,

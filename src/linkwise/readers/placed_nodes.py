@@ -141,7 +141,7 @@ def is_kubernetes_nodes(text: str) -> bool:
     text
         The file, or its start.
     """
-    return looks_like_json(text, "apiVersion", "kind", "metadata")
+    return looks_like_json(text, "apiVersion", "kind")
 
 
 def parse_kubernetes_nodes(text: str, *, path: str | None = None) -> tuple[PlacedNode, ...]:
@@ -162,6 +162,9 @@ def parse_kubernetes_nodes(text: str, *, path: str | None = None) -> tuple[Place
     """
     faults = Faults(path=path)
     whole = parse_json(text, faults)
+    if whole.get("kind") != "Node" and whole.get("items", []) in (None, []):
+        what = "is a Kubernetes list without nodes; run 'kubectl get nodes -o json' where kubectl sees some"
+        raise faults.refusal(what, key="items")
     listed = [whole] if whole.get("kind") == "Node" else _list_of(whole, "items", faults)
     nodes = []
     for place, item in enumerate(listed):

@@ -15,15 +15,20 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linkwise.cluster import Cluster
+    from linkwise.network.collective_comparison import CollectiveComparison
     from linkwise.network.collective_time import CollectiveTimes
     from linkwise.network.setting import Setting
 
 __all__ = [
     "CollectiveResult",
     "CollectiveRow",
+    "ComparedCollectiveResult",
+    "ComparedCollectiveRow",
     "collective_csv_rows",
     "collective_result",
+    "compared_collective_result",
     "print_collective",
+    "print_compared_collective",
 ]
 
 
@@ -55,6 +60,33 @@ class CollectiveResult(_Result):
     network: str
     assumptions: list[str]
     rows: list[CollectiveRow]
+
+
+class ComparedCollectiveRow(CollectiveRow):
+    """One size, and what was measured."""
+
+    measured_time_s: float
+    measured_busbw_bytes_per_s: float
+    ratio: float = Field(description="Measured over predicted busbw.")
+    inside: bool = Field(description="Whether the measured time lies in the interval.")
+
+
+class CauseResult(_Result):
+    """Something that would explain what was measured."""
+
+    cause: str
+    ratio: float = Field(description="Busbw it would leave over the predicted one, at the largest size.")
+    explained: float = Field(description="Share of the distance to the prediction that it explains.")
+
+
+class ComparedCollectiveResult(CollectiveResult):
+    """Times of a collective over the sizes of a log, beside those of the log."""
+
+    rows: list[ComparedCollectiveRow]  # type: ignore[assignment]
+    verdict: Literal["as it should be", "below", "cannot tell"]
+    reason: str
+    causes: list[CauseResult] = Field(description="Best first; empty where nothing fits.")
+    notes: list[str]
 
 
 def collective_result(
@@ -113,9 +145,55 @@ def collective_result(
     )
 
 
+def compared_collective_result(
+    comparison: CollectiveComparison, *, cluster: Cluster, assumptions: Sequence[str]
+) -> ComparedCollectiveResult:
+    """Return a comparison as it is published.
+
+    Parameters
+    ----------
+    comparison
+        Measured times beside predicted ones.
+    cluster
+        Where the collective should have run.
+    assumptions
+        What the predicted times rest on.
+    """
+    predicted = collective_result(
+        comparison.expected,
+        operation=comparison.operation,
+        cluster=cluster,
+        setting=comparison.setting,
+        assumptions=assumptions,
+    )
+    rows = [
+        ComparedCollectiveRow(
+            **dict(row),
+            measured_time_s=measured_s,
+            measured_busbw_bytes_per_s=row.busbw_bytes_per_s * ratio,
+            ratio=ratio,
+            inside=row.time_low_s <= measured_s <= row.time_high_s,
+        )
+        for row, measured_s, ratio in zip(
+            predicted.rows, comparison.measured_s.tolist(), comparison.ratio.tolist(), strict=True
+        )
+    ]
+    return ComparedCollectiveResult(
+        **{**dict(predicted), "rows": rows},
+        verdict=comparison.verdict.value,
+        reason=comparison.reason,
+        causes=[
+            CauseResult(cause=one.cause, ratio=one.ratio, explained=one.explained)
+            for one in comparison.causes
+        ],
+        notes=list(comparison.notes),
+    )
+
+
 def collective_csv_rows(result: CollectiveResult) -> Iterator[tuple[object, ...]]:
     """Yield the heading and the sizes of a result as rows of a CSV."""
-    names = tuple(CollectiveRow.model_fields)
+    row_type = ComparedCollectiveRow if isinstance(result, ComparedCollectiveResult) else CollectiveRow
+    names = tuple(row_type.model_fields)
     yield names
     for row in result.rows:
         yield tuple(getattr(row, name) for name in names)
@@ -131,15 +209,7 @@ def print_collective(result: CollectiveResult, console: Console) -> None:
     console
         Where to.
     """
-    domains = (
-        f"{result.domains:,} domains over {network_text(result.network)}"
-        if result.domains > 1
-        else "one domain"
-    )
-    print_line(
-        console, f"{result.collective} on {counted(result.gpus, 'GPU')} of {result.cluster}, {domains}"
-    )
-    print_line(console)
+    _print_heading(result, console)
     rows = result.rows
     columns = (
         Column(heading="algorithm", cells=tuple(row.algorithm for row in rows), justify="left"),
@@ -149,12 +219,86 @@ def print_collective(result: CollectiveResult, console: Console) -> None:
         Column(heading="algbw [GB/s]", cells=tuple(_gb_per_s(row.algbw_bytes_per_s) for row in rows)),
         Column(heading="busbw [GB/s]", cells=tuple(_gb_per_s(row.busbw_bytes_per_s) for row in rows)),
     )
-    key = Column(heading="size", cells=tuple(size_text(row.size_bytes) for row in rows))
-    for table in split_table(columns, key=key, width=console.width):
+    _print_sizes(result, columns, console)
+    _print_list("Taken for granted:", result.assumptions, console)
+
+
+def print_compared_collective(result: ComparedCollectiveResult, console: Console) -> None:
+    """Print measured times beside predicted ones, the verdict and what would explain it.
+
+    Parameters
+    ----------
+    result
+        The comparison as it is published.
+    console
+        Where to.
+    """
+    _print_heading(result, console)
+    rows = result.rows
+    columns = (
+        Column(heading="measured [us]", cells=tuple(_us(row.measured_time_s) for row in rows)),
+        Column(heading="model [us]", cells=tuple(_us(row.time_s) for row in rows)),
+        Column(heading="90 % interval", cells=tuple(_interval(row) for row in rows)),
+        Column(
+            heading="busbw [GB/s]", cells=tuple(_gb_per_s(row.measured_busbw_bytes_per_s) for row in rows)
+        ),
+        Column(heading="model [GB/s]", cells=tuple(_gb_per_s(row.busbw_bytes_per_s) for row in rows)),
+        Column(heading="ratio", cells=tuple(three_digits(row.ratio) for row in rows)),
+        Column(heading="", cells=tuple(map(_place, rows)), justify="left"),
+    )
+    _print_sizes(result, columns, console)
+    for line in _verdict_lines(result):
+        print_line(console, wrapped(line, width=console.width))
+    if result.causes:
+        _print_causes(result.causes, console)
+    print_line(console)
+    _print_list("Taken for granted:", (*result.notes, *result.assumptions), console)
+
+
+def _verdict_lines(result: ComparedCollectiveResult) -> Iterator[str]:
+    if result.verdict == "as it should be":
+        yield f"As it should be: {result.reason}."
+    elif result.verdict == "below":
+        yield f"Below what the cluster should give: {result.reason}."
+        yield "Likely causes, best first:" if result.causes else "Cannot tell why: nothing priced here fits."
+    else:
+        yield f"Cannot tell: {result.reason}."
+
+
+def _print_causes(causes: Sequence[CauseResult], console: Console) -> None:
+    key = Column(heading="cause", cells=tuple(one.cause for one in causes), justify="left")
+    columns = (
+        Column(heading="ratio", cells=tuple(three_digits(one.ratio) for one in causes)),
+        Column(heading="explains [%]", cells=tuple(f"{100 * one.explained:.0f}" for one in causes)),
+    )
+    for table in split_table(columns, key=key, width=console.width, best=None):
+        console.print(table, crop=False)
+
+
+def _place(row: ComparedCollectiveRow) -> str:
+    if row.inside:
+        return ""
+    return "slower" if row.measured_time_s > row.time_high_s else "faster"
+
+
+def _print_heading(result: CollectiveResult, console: Console) -> None:
+    several = f"{result.domains:,} domains over {network_text(result.network)}"
+    domains = several if result.domains > 1 else "one domain"
+    gpus = counted(result.gpus, "GPU")
+    print_line(console, f"{result.collective} on {gpus} of {result.cluster}, {domains}")
+    print_line(console)
+
+
+def _print_sizes(result: CollectiveResult, columns: Sequence[Column], console: Console) -> None:
+    key = Column(heading="size", cells=tuple(size_text(row.size_bytes) for row in result.rows))
+    for table in split_table(columns, key=key, width=console.width, best=None):
         console.print(table, crop=False)
         print_line(console)
-    print_line(console, "Taken for granted:")
-    for line in result.assumptions:
+
+
+def _print_list(title: str, lines: Sequence[str], console: Console) -> None:
+    print_line(console, title)
+    for line in lines:
         print_line(console, wrapped(line, width=console.width, indent="    ", first="  "))
 
 

@@ -50,6 +50,9 @@ class OpticsResult(_Result):
 
     ends: int = Field(description="Ends of cables.")
     modules: int = Field(description="Pieces; a twin-port one serves two ends.")
+    by_module: dict[str, int] = Field(
+        default_factory=dict, description="Pieces by module; empty where the catalogue has none."
+    )
     power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
 
 
@@ -175,7 +178,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         arithmetic=list(wiring.arithmetic),
         assumptions=[
             *cluster.assumptions,
-            *_wiring_words(wiring),
+            *_wiring_words(wiring, cluster.fabric.oversubscription),
             f"power: {power_words}",
             optics.words,
             *_price_words(cluster),
@@ -194,11 +197,13 @@ def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
         The fabric as it is published.
     """
     yield ("part", "tier", "item", "count")
-    for tier, count in result.switches:
-        yield ("switch", tier, result.switch, count)
-    for tier, count in result.cables:
-        yield ("cable", tier, result.link, count)
-    yield ("transceiver", "", result.link, result.optics.modules)
+    modules = result.optics.by_module or {result.link: result.optics.modules}
+    rows = (
+        *(("switch", tier, result.switch, count) for tier, count in result.switches),
+        *(("cable", tier, result.link, count) for tier, count in result.cables),
+        *(("transceiver", "", module, count) for module, count in modules.items()),
+    )
+    yield from (row for row in rows if row[-1])
 
 
 def _installed_gpus_per_node(cluster: Cluster) -> int:
@@ -249,7 +254,9 @@ def _switches(wiring: Wiring) -> SwitchesResult:
 
 
 def _optics(optics: Optics) -> OpticsResult:
-    return OpticsResult(ends=optics.ends, modules=optics.modules, power_w=optics.power_w)
+    return OpticsResult(
+        ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
+    )
 
 
 def _collisions(cluster: Cluster, wiring: Wiring) -> tuple[CollisionsResult, tuple[str, ...]]:
@@ -280,7 +287,8 @@ def _drawn(routing: str, found: Collisions) -> CollisionsResult:
 
 
 _PAUSES = {2: 1.08, 3: 1.30}
-"""Packet simulations (csg-htsim, RoCE with PFC) over the flow model, by tiers: 128 and 512 hosts; 1,024."""
+"""Time in packet simulations over that of the flow model, by tiers: csg-htsim, RoCE with PFC, 400 Gbit/s,
+flows of 2 MiB; 128 hosts (16 seeds) and 512 (5), and 1,024 (6). Own runs of 2026-11, few of them."""
 
 
 def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
@@ -296,14 +304,20 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     if found.exact_mean is None:
         words.append("collisions: too many queue pairs for the exact law; so many spread almost evenly")
     words.append(
-        f"collisions: pauses (PFC) that spread are not counted; packet simulations of {wiring.tiers} tiers "
-        f"were {_PAUSES[wiring.tiers]:.2f} times slower than this model"
+        f"collisions: pauses (PFC) that spread are not counted; a few packet simulations of {wiring.tiers} "
+        f"tiers (at most 1,024 hosts) were {_PAUSES[wiring.tiers]:.2f} times slower than this model"
     )
     return tuple(words)
 
 
-def _wiring_words(wiring: Wiring) -> Iterator[str]:
+def _wiring_words(wiring: Wiring, allowed: float) -> Iterator[str]:
     if wiring.spines:
         yield "wiring: each switch has as many links to every switch of the next tier that it reaches"
+    elif allowed > 1:
+        fitting = f"{wiring.node_cables // wiring.networks:,} links fit one switch of {wiring.ports} ports"
+        yield (
+            f"wiring: oversubscription {allowed:g} to 1 is not reached, {fitting}, which has no up-links; "
+            "leaves that exist are not drawn where fewer suffice"
+        )
     if wiring.networks > 1 and wiring.node_links < wiring.nics:
         yield "rail-only: rails are joined by NVLink inside nodes alone"

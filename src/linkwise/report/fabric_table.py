@@ -55,7 +55,11 @@ def _heading(result: FabricResult) -> Iterator[str]:
 def _print_parts(result: FabricResult, console: Console) -> None:
     optics, switches_w = result.optics, result.switch_power_w
     rows = [(f"{tier} switches", f"{count:,}", "") for tier, count in result.switches if count]
-    rows[-1] = (*rows[-1][:2], _power(switches_w, "all switches"))
+    drawn = "not known" if switches_w is None else format_quantity(switches_w, "w")
+    if len(rows) == 1:
+        rows = [(*rows[0][:2], drawn)]
+    else:
+        rows.append(("all switches", f"{sum(count for _, count in result.switches):,}", drawn))
     rows += [(f"cables {tier.replace('_', '-')}", f"{count:,}", "") for tier, count in result.cables if count]
     rows.append(("transceivers", f"{optics.modules:,}", _power(optics.power_w, f"{optics.ends:,} ends")))
     if result.power_w is not None:

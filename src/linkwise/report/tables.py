@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +19,7 @@ PIPED_WIDTH = 100
 """Columns of text when the output is no terminal and COLUMNS is not set."""
 
 _WIDEST = 10_000
+_TRAILING_BLANKS = re.compile(r"[ ]+(?=\n)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +65,31 @@ def console_for(file: TextIO | None = None, *, width: int | None = None) -> Cons
     width = width or stated_width() or (_terminal_width(target) if target.isatty() else PIPED_WIDTH)
     # Without a height rich would look at COLUMNS again, and at a worse reading of it.
     return Console(
-        file=target, width=width, height=100, highlight=False, markup=False, emoji=False, soft_wrap=False
+        file=cast("TextIO", _WithoutTrailingBlanks(target)),
+        width=width,
+        height=100,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=False,
     )
+
+
+class _WithoutTrailingBlanks:
+    """A text stream on which no line ends in blanks: rich fills the last column of a table with them.
+
+    Lines with styles, as on a terminal, end in an escape and stay as they are.
+    """
+
+    def __init__(self, target: TextIO) -> None:
+        self._target = target
+
+    def write(self, text: str) -> int:
+        self._target.write(_TRAILING_BLANKS.sub("", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._target, name)
 
 
 def stated_width() -> int | None:

@@ -131,6 +131,21 @@ def test_astra_sim_has_a_dimension_for_domains_and_one_between_them():
     assert alone["npus_count"] == [8]
 
 
+@pytest.mark.parametrize(
+    ("system", "pair"), [("gh200-4", 150), ("mi300x-8", 64), ("mi355x-8", 76.5), ("azure-nc-a100-v4", 300)]
+)
+def test_a_full_mesh_is_fully_connected_at_the_rate_of_a_pair(system, pair):
+    network = YAML_1_2.load(EXPORTS["astra-sim"](load_cluster(f"{system}:4")))
+    assert network["topology"] == ["FullyConnected", "Switch"]
+    assert network["bandwidth"][0] == pytest.approx(pair)
+
+
+@pytest.mark.parametrize("system", ["dgx-1-v100", "aws-p3dn"])
+def test_a_hybrid_mesh_is_refused(system):
+    with pytest.raises(InputError, match="neither a switch nor a full mesh"):
+        EXPORTS["astra-sim"](load_cluster(f"{system}:4"))
+
+
 def test_half_a_domain_is_no_dimension():
     with pytest.raises(InputError, match="do not fill"):
         EXPORTS["astra-sim"](load_cluster("gb200-nvl72:19"))

@@ -3,6 +3,7 @@
 References
 ----------
 NVIDIA/nccl: src/graph/xml.cc, topo.cc and topo.h (2.32): elements, attributes, units.
+NVIDIA, CUDA GPU compute capability (developer.nvidia.com/cuda-gpus) and its list of legacy GPUs.
 """
 
 from __future__ import annotations
@@ -13,11 +14,34 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from linkwise import catalog
 from linkwise.cluster import Cluster
 from linkwise.errors import InputError
+from linkwise.network.exports.scale_up import ScaleUp, scale_up_of
 
 __all__ = ["nccl_xml"]
 
-_SM = {3: 80, 4: 90, 5: 100}
-"""Compute capability by NVLink generation, of those with NVSwitch; NCCL takes the rate of a link from it."""
+_SM = {
+    "v100-sxm3-32gb": 70,
+    "a100-sxm-40gb": 80,
+    "a100-sxm-80gb": 80,
+    "h100-sxm": 90,
+    "h100-sxm-96gb-hbm2e-500w": 90,
+    "h200-sxm": 90,
+    "gh200-96gb": 90,
+    "gh200-141gb": 90,
+    "b200-sxm": 100,
+    "gb200": 100,
+    "b300-sxm": 103,
+    "gb300": 103,
+}
+"""Compute capability of the GPUs that are sold with NVSwitch; NCCL takes the rate of a link from it."""
+_GRACE = ("gh200", "gb200", "gb300")
+"""GPUs of modules whose processor is NVIDIA Grace, an Arm; others are taken to sit beside x86 ones."""
+_CARDS = {
+    "infiniband": "mlx5_{nic}",
+    "roce": "mlx5_{nic}",
+    "efa": "rdmap{bus}s0",
+    "slingshot": "cxi{nic}",
+}
+"""Name of a device by protocol; what is not here is a network interface of Linux."""
 _LANE_GT_PER_S = ((4e9, "2.5"), (8e9, "5.0"), (16e9, "8.0"), (32e9, "16.0"), (64e9, "32.0"), (128e9, "64.0"))
 """What 16 lanes of PCIe carry in one direction [bytes/s], and the transfers of one lane [GT/s]."""
 _BRIDGE, _GPU, _INFINIBAND, _ETHERNET, _NVSWITCH = "0x060400", "0x030200", "0x020700", "0x020000", "0x068000"
@@ -38,13 +62,14 @@ def nccl_xml(cluster: Cluster) -> str:
     Raises
     ------
     InputError
-        When the GPUs of the node are not all joined by NVSwitch: NCCL has to be told each link then.
+        When the GPUs of the node are not known to be all joined by NVSwitch: NCCL has to be told each link
+        then. When the compute capability of the GPU is not known.
     """
     links, sm = _nvswitch_links(cluster)
     speed = _pcie_gt_per_s(cluster.gpu.pcie_bytes_per_s)
     count = cluster.gpus_per_node
     system = Element("system", version="1")
-    processors = [_processor(system, numa) for numa in range(min(_NUMA_NODES, count))]
+    processors = [_processor(system, numa, cluster.gpu.name) for numa in range(min(_NUMA_NODES, count))]
     for number in range(count):
         bus = 16 * (number + 1)
         switch = _device(processors[number * len(processors) // count], bus, _BRIDGE, speed)
@@ -66,14 +91,24 @@ def nccl_xml(cluster: Cluster) -> str:
 
 def _nvswitch_links(cluster: Cluster) -> tuple[int, int]:
     """Return the NVLinks of each GPU, all of which lead to NVSwitch, and its compute capability."""
-    gpu, generation = cluster.gpu, cluster.gpu.nvlink_generation or 0
-    if generation not in _SM or cluster.nvlink_domain_gpus < cluster.gpus_per_node:
+    gpu, count = cluster.gpu, cluster.gpus_per_node
+    if count == 1:
         raise InputError(
-            f"{cluster.name}: the {cluster.gpus_per_node} {gpu.name} of a node are not known to be joined by "
+            f"{cluster.name}: a node has one {gpu.name}; there is no topology for NCCL to search"
+        )
+    is_joined = cluster.nvlink_domain_gpus >= count and scale_up_of(cluster) is ScaleUp.SWITCH
+    if gpu.nvlink_generation is None or not is_joined:
+        raise InputError(
+            f"{cluster.name}: the {count} {gpu.name} of a node are not known to be joined by "
             "NVSwitch, and NCCL has to be told each link; dump the file on a node with NCCL_TOPO_DUMP_FILE"
         )
-    link = catalog.entry("nvlink", f"nvlink-{generation}").figures["link_bytes_per_s"].value
-    return round((gpu.nvlink_bytes_per_s or 0.0) / link), _SM[generation]
+    if gpu.name not in _SM:
+        raise InputError(
+            f"{cluster.name}: the compute capability of {gpu.name} is not known (known: {', '.join(_SM)}), "
+            "and NCCL takes the rate of a link from it; dump the file on a node with NCCL_TOPO_DUMP_FILE"
+        )
+    link = catalog.entry("nvlink", f"nvlink-{gpu.nvlink_generation}").figures["link_bytes_per_s"].value
+    return round((gpu.nvlink_bytes_per_s or 0.0) / link), _SM[gpu.name]
 
 
 def _pcie_gt_per_s(pcie_bytes_per_s: float | None) -> str:
@@ -81,17 +116,12 @@ def _pcie_gt_per_s(pcie_bytes_per_s: float | None) -> str:
     return fitting[-1] if fitting else _LANE_GT_PER_S[0][1]
 
 
-def _processor(system: Element, numa: int) -> Element:
-    return SubElement(
-        system,
-        "cpu",
-        numaid=str(numa),
-        affinity="",
-        arch="x86_64",
-        vendor="GenuineIntel",
-        familyid="6",
-        modelid="143",
-    )
+def _processor(system: Element, numa: int, gpu: str) -> Element:
+    place = {"numaid": str(numa), "affinity": ""}
+    if gpu.startswith(_GRACE):
+        return SubElement(system, "cpu", place, arch="arm64", vendor="ARM")
+    kind = {"arch": "x86_64", "vendor": "GenuineIntel", "familyid": "6", "modelid": "143"}
+    return SubElement(system, "cpu", place | kind)
 
 
 def _device(above: Element, bus: int, kind: str, speed: str) -> Element:
@@ -113,12 +143,13 @@ def _nics_beside(cluster: Cluster, gpu: int) -> Iterator[int]:
 
 def _network_card(switch: Element, bus: int, nic: int, speed: str, cluster: Cluster) -> None:
     link = cluster.fabric.link
-    infiniband = link is not None and link.protocol == "infiniband"
+    protocol = "" if link is None else link.protocol
+    infiniband = protocol == "infiniband"
     card = SubElement(_device(switch, bus, _INFINIBAND if infiniband else _ETHERNET, speed), "nic")
     SubElement(
         card,
         "net",
-        name=f"mlx5_{nic}" if link is not None and link.rdma else f"eth{nic}",
+        name=_CARDS.get(protocol, "eth{nic}").format(nic=nic, bus=bus),
         dev=str(nic),
         speed=str(round(cluster.nic_bytes_per_s * 8 / 1e6)),
         port="1",
