@@ -96,6 +96,7 @@ def collective_result(
     cluster: Cluster,
     setting: Setting,
     assumptions: Sequence[str],
+    own_interval: bool = True,
 ) -> CollectiveResult:
     """Return times as they are published.
 
@@ -109,8 +110,11 @@ def collective_result(
         Where it runs.
     assumptions
         What the times rest on.
+    own_interval
+        Whether the interval is that of the operation rather than of all; a verdict is judged by that of all.
     """
-    low, high = interval_factors(reach_of(setting), times.size_bytes, operation=operation)
+    rows_of = operation if own_interval else None
+    low, high = interval_factors(reach_of(setting), times.size_bytes, operation=rows_of)
     chosen = [times.names[place] for place in times.choice]
     rows = [
         CollectiveRow(
@@ -165,6 +169,7 @@ def compared_collective_result(
         cluster=cluster,
         setting=comparison.setting,
         assumptions=assumptions,
+        own_interval=False,
     )
     rows = [
         ComparedCollectiveRow(
