@@ -19,7 +19,7 @@ import numpy as np
 from linkwise.calibrate.interval_class import interval_class, model_kind
 from linkwise.calibrate.measured import MeasuredRun, group_by_source
 from linkwise.calibrate.run_table import Candidates, candidates_of, choose
-from linkwise.estimate.constants import constant_values
+from linkwise.estimate.constants import constant_values, values_without
 
 if TYPE_CHECKING:
     from linkwise.estimate.term import Floats
@@ -140,13 +140,21 @@ def publisher(source: str) -> str:
 
 
 def leave_one_source_out(runs: Sequence[MeasuredRun], start: Mapping[str, float] | None = None) -> Floats:
-    """Return the step time of every run as predicted by a fit that has not seen its publisher [s]."""
+    """Return the step time of every run as predicted by a fit that has not seen its publisher [s].
+
+    Parameters
+    ----------
+    runs
+        Measured runs.
+    start
+        Constants to begin from; the shipped ones, without what was read off the publisher's runs, by default.
+    """
     predicted = np.full(len(runs), np.nan)
     names = np.array([publisher(run.source) for run in runs])
     for name in dict.fromkeys(names):
         inside = [int(place) for place in np.flatnonzero(names == name)]
         rest = [run for run, other in zip(runs, names, strict=True) if other != name]
-        constants = fit(rest, start=start, rounds=1)
+        constants = fit(rest, start=values_without(name) if start is None else start, rounds=1)
         predicted[inside] = predict([runs[i] for i in inside], constants)
     return predicted
 

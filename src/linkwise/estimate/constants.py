@@ -41,6 +41,25 @@ def constant_values() -> Mapping[str, float]:
     return {name: figure.value for name, figure in shipped_constants().items()}
 
 
+@cache
+def values_without(publisher: str) -> Mapping[str, float]:
+    """Return the value of every constant, as it would be without what was read off one publisher's runs.
+
+    Parameters
+    ----------
+    publisher
+        Its source key in the measured runs, as in ``SC21``. Constants that are held at a value from its runs
+        (``known_from``) get the one they would have had (``unknown``).
+    """
+    text = files("linkwise.estimate").joinpath("constants.json").read_text(encoding="utf-8")
+    held = {
+        name: float(entry["unknown"])
+        for name, entry in json.loads(text).items()
+        if entry.get("known_from") == publisher
+    }
+    return {**constant_values(), **held}
+
+
 @dataclass(frozen=True, slots=True)
 class BoundColumns:
     """Columns whose cells are numbers or names of constants, ready to be resolved again and again.
