@@ -19,7 +19,7 @@ def test_tensor_collective_of_plain_ranks_is_reduced_in_the_switch():
     columns = {
         "element_bytes": 2, "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 0,
         "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
-        "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
+        "tensor_nic_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
     }  # fmt: skip
     buffer = 2 * 8192 * 8192
     assert value("tensor_collective_s", **columns) == pytest.approx(24e-6 + 1.125 * buffer / (309 * GB))
@@ -29,7 +29,7 @@ def test_tensor_collective_with_sequence_parallelism_goes_in_rings():
     columns = {
         "element_bytes": 2, "tokens": 8192, "hidden": 8192, "tensor": 8, "tensor_local": 8, "sequence_parallel": 1,
         "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
-        "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
+        "tensor_nic_bytes_per_s": 40 * GB, "collective_latency_s": 8e-6, "network_latency_s": 5e-6,
     }  # fmt: skip
     buffer = 2 * 8192 * 8192
     assert value("tensor_collective_s", **columns) == pytest.approx(24e-6 + 1.75 * buffer / (364.5 * GB))
@@ -40,7 +40,7 @@ def test_tensor_collective_over_two_nodes_pays_the_nics():
     columns = {
         "element_bytes": 2, "tokens": 8192, "hidden": 8192, "tensor": 16, "tensor_local": 8, "sequence_parallel": 0,
         "nvlink_reached_bytes_per_s": 364.5 * GB, "nvls_reached_bytes_per_s": 309 * GB,
-        "nic_reached_bytes_per_s": 40 * GB, "collective_latency_s": 0, "network_latency_s": 0,
+        "tensor_nic_bytes_per_s": 40 * GB, "collective_latency_s": 0, "network_latency_s": 0,
     }  # fmt: skip
     buffer = 2 * 8192 * 8192
     inside = 2 * 7 / 8 * buffer / (364.5 * GB)
@@ -57,7 +57,7 @@ def test_context_all_to_all_swaps_queries_keys_values_and_outputs():
     # 4 ranks in a domain: 3/4 of 2 x 1000 x (256 + 64) / 2 bytes each pass, two passes
     columns = {
         "element_bytes": 2, "tokens": 1000, "tensor": 2, "context": 4, "context_local": 4, "core_recomputed": 0, "key_value_width": 64,
-        "query_output_width": 256, "nvlink_reached_bytes_per_s": GB, "nic_reached_bytes_per_s": GB,
+        "query_output_width": 256, "nvlink_reached_bytes_per_s": GB, "context_exchange_nic_bytes_per_s": GB,
         "network_latency_s": 0,
     }  # fmt: skip
     assert value("context_all_to_all_s", **columns) == pytest.approx(2 * 0.75 * 320_000 / GB)
@@ -73,7 +73,7 @@ def test_all_to_all_of_experts_over_nodes_pays_a_round_for_every_eight_peers():
     columns = {
         "element_bytes": 2, "tokens": 0, "tensor": 1, "hidden": 1, "expert": 64, "expert_local": 8, "moe_fraction": 1,
         "experts_per_token": 8, "recompute": 0, "nvlink_reached_bytes_per_s": GB,
-        "nic_reached_bytes_per_s": GB, "collective_latency_s": 0, "network_latency_s": 5e-6,
+        "expert_nic_bytes_per_s": GB, "collective_latency_s": 0, "network_latency_s": 5e-6,
         "expert_exposed_fraction": 1,
     }  # fmt: skip
     assert value("layer_expert_s", **columns) == pytest.approx(4 * 7 * 5e-6)

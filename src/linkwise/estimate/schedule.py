@@ -280,7 +280,8 @@ def sharded_traffic_s(
     gradient_element_bytes: Floats,
     gather_element_bytes: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    gradient_nic_bytes_per_s: Floats,
+    replica_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
     collective_latency_s: Floats,
     sharded_traffic_factor: Floats,
@@ -290,11 +291,11 @@ def sharded_traffic_s(
     element = gathers * gather_element_bytes + gradient_element_bytes
     local = np.minimum(shard_ranks, gradient_local)
     none = np.zeros_like(shard_ranks)
-    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, gradient_nic_bytes_per_s)
     dense = ring_all_gather_s(shard_ranks, stage_dense_parameters * element, rate, none)
     held = np.where(hybrid_shard > 0, np.minimum(expert_replicas, expert_replicas_local), expert_replicas)
     expert_rate = bus_bytes_per_s(
-        np.minimum(held, expert_replicas_local), held, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+        np.minimum(held, expert_replicas_local), held, nvlink_reached_bytes_per_s, replica_nic_bytes_per_s
     )
     experts = ring_all_gather_s(held, stage_expert_parameters * element, expert_rate, none)
     domains = np.ceil(shard_ranks / local)
@@ -304,7 +305,7 @@ def sharded_traffic_s(
     across = 2.0 * ring_all_gather_s(
         gradient_ranks / shard_ranks,
         parameters * gradient_element_bytes / shard_ranks,
-        nic_reached_bytes_per_s,
+        gradient_nic_bytes_per_s,
         none,
     )
     replicas = np.where(hybrid_shard > 0, across, 0.0)

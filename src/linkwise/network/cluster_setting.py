@@ -16,9 +16,6 @@ from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
 
-_OF_TRAINING = ("routing ", "oversubscription ")
-"""Assumptions of a cluster that hold for the step of a training job; those of a collective are told here."""
-
 
 def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO_LIMITS) -> Setting:
     """Return where a collective over the first GPUs of a cluster runs.
@@ -92,7 +89,7 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     yield from _borrowed(cluster, setting)
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
-    yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
+    yield from cluster.assumptions
 
 
 def _check(cluster: Cluster, ranks: int) -> None:
