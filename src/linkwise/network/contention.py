@@ -142,6 +142,8 @@ def _hashed(
     if not flows or not parts:
         return 0.0
     links = round(up_links)
+    if links == 1:
+        return flows / parts
     if flows <= _EXACT_FLOWS:
         return exact_law(flows=flows, links=links, repeats=round(sets)).mean / parts
     return _mean_of_fullest(flows / links, links * sets) / parts
