@@ -157,31 +157,20 @@ def core_recomputed(recompute: Floats, selective_linear_fraction: Floats) -> Flo
     return np.where(again, 1.0, 0.0)
 
 
-@term(
-    "s",
-    "3 passes (4 where the core runs again) of the keys and values around c ranks, hidden behind the "
-    "attention"
-    "(and the host's slack) as far as that lasts",
-    "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
-)
-def context_ring_s(
+@term("s", "keys and values once around c ranks", "Liu et al., Ring Attention, 2023")
+def context_pass_s(
     element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     context: Floats,
     context_local: Floats,
-    core_recomputed: Floats,
     key_value_width: Floats,
     key_value_head_width: Floats,
-    attention_forward_s: Floats,
-    forward_gpu_s: Floats,
-    host_layer_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
     context_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
-    context_exposed_fraction: Floats,
 ) -> Floats:
-    """Return what one layer leaves exposed of passing keys and values around the context group."""
+    """Return the time of passing the keys and values of one layer once around the context group."""
     rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, context_nic_bytes_per_s)
     block = (
         element_bytes
@@ -189,9 +178,27 @@ def context_ring_s(
         * np.maximum(key_value_width / tensor, np.minimum(key_value_head_width, key_value_width))
     )
     crossing = np.where(context > context_local, network_latency_s, 0.0)
-    ring = (context - 1.0) * (block / rate + crossing)
+    return (context - 1.0) * (block / rate + crossing)
+
+
+@term(
+    "s",
+    "3 passes (4 where the core runs again), hidden behind the attention (and the host's slack) as far as "
+    "that lasts",
+    "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
+)
+def context_ring_s(
+    context_pass_s: Floats,
+    core_recomputed: Floats,
+    attention_forward_s: Floats,
+    forward_gpu_s: Floats,
+    host_layer_s: Floats,
+    context_exposed_fraction: Floats,
+) -> Floats:
+    """Return what one layer leaves exposed of passing keys and values around the context group."""
     slack = smooth_maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
-    shown = np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
+    hidden = context_pass_s - attention_forward_s - slack
+    shown = np.maximum(hidden, context_exposed_fraction * context_pass_s)
     return (3.0 + core_recomputed) * shown
 
 
@@ -245,11 +252,11 @@ def layer_context_s(
 
 @term(
     "s",
-    "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share; latency by "
-    "rounds of 8 peers",
+    "all-to-alls of 2 T k h / t bytes (dispatch and combine, each way: 4, and 2 where all runs again); "
+    "latency by rounds of 8 peers",
     _FITTED,
 )
-def layer_expert_s(
+def layer_exchange_s(
     element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
@@ -263,9 +270,8 @@ def layer_expert_s(
     expert_nic_bytes_per_s: Floats,
     collective_latency_s: Floats,
     network_latency_s: Floats,
-    expert_exposed_fraction: Floats,
 ) -> Floats:
-    """Return the expert-parallel time one average layer leaves exposed."""
+    """Return the time of all exchanges of tokens with experts that one average layer asks for."""
     domains = expert / expert_local
     visited = domains * (1.0 - np.power(1.0 - 1.0 / domains, experts_per_token))
     copies = np.where(expert > expert_local, visited, experts_per_token)
@@ -276,7 +282,48 @@ def layer_expert_s(
         expert, expert_local, send, nvlink_reached_bytes_per_s, expert_nic_bytes_per_s, latency
     )
     calls = 4.0 + 2.0 * (recompute >= 2)
-    return moe_fraction * calls * expert_exposed_fraction * np.where(expert > 1.0, call, 0.0)
+    return moe_fraction * calls * np.where(expert > 1.0, call, 0.0)
+
+
+@term("s", "exchanges x exposed share", _FITTED)
+def layer_expert_s(layer_exchange_s: Floats, expert_exposed_fraction: Floats) -> Floats:
+    """Return the expert-parallel time one average layer leaves exposed."""
+    return expert_exposed_fraction * layer_exchange_s
+
+
+# ------------------------------------------------------------------------------------------------ the NICs
+
+
+@term(
+    "s",
+    "tensor collectives (4 a layer, 6 where all runs again), context passes and exchanges of groups that "
+    "leave their NVLink domain",
+    "derived: what the same NICs carry adds up",
+)
+def layer_network_s(
+    tensor: Floats,
+    tensor_local: Floats,
+    tensor_collective_s: Floats,
+    recompute: Floats,
+    context: Floats,
+    context_local: Floats,
+    context_exchange: Floats,
+    context_pass_s: Floats,
+    context_all_to_all_s: Floats,
+    core_recomputed: Floats,
+    expert: Floats,
+    expert_local: Floats,
+    layer_exchange_s: Floats,
+) -> Floats:
+    """Return how long one layer keeps the NICs busy for one micro-batch, hidden or not."""
+    calls = np.where(recompute >= 2, 6.0, 4.0)
+    ring = (3.0 + core_recomputed) * context_pass_s
+    around = np.where(context_exchange >= 1.0, context_all_to_all_s, ring)
+    return (
+        np.where(tensor > tensor_local, calls * tensor_collective_s, 0.0)
+        + np.where(context > context_local, around, 0.0)
+        + np.where(expert > expert_local, layer_exchange_s, 0.0)
+    )
 
 
 # ------------------------------------------------------------------------------------------------ pipeline
@@ -460,10 +507,13 @@ TERMS = (
     tensor_collective_s,
     layer_tensor_s,
     core_recomputed,
+    context_pass_s,
     context_ring_s,
     context_all_to_all_s,
     layer_context_s,
+    layer_exchange_s,
     layer_expert_s,
+    layer_network_s,
     hop_across_s,
     hop_inside_s,
     gradient_bus_bytes_per_s,
