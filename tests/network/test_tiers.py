@@ -48,7 +48,7 @@ def test_routing_and_tiers_are_said():
     assert "adaptive routing spreads flows evenly" in said
     hashed = _cluster(64, "{routing: {ecmp: {queue_pairs: 4}}}")
     (said,) = describe(hashed, domain_gpus=8)
-    assert "4 queue pairs" in said
+    assert "queue pairs of a connection: 4" in said
     unknown = _cluster(16, "{kind: leaf-spine, link: roce-400, routing: ecmp}")
     (said,) = describe(unknown, domain_gpus=8)
     assert "collisions are not priced" in said

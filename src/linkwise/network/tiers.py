@@ -106,8 +106,8 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
         return
     below = " and ".join(f"{tier.gpus:,} GPUs a {name}" for tier, name in zip(tiers, _NAMES, strict=False))
     how = (
-        f"{fabric.routing.queue_pairs} queue pairs of a connection choose links by hash, all groups of a "
-        "kind send at once, and the step waits for the fullest link (its mean)"
+        f"routing ecmp, queue pairs of a connection: {fabric.routing.queue_pairs}; each chooses links by "
+        "hash, all groups of a kind send at once, and the step waits for the fullest link (its mean)"
         if hashed
         else f"{fabric.routing.kind} routing spreads flows evenly"
     )
