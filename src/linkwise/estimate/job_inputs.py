@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.cluster import FabricKind
+from linkwise.cluster.changes import gpu_speed_fraction
 from linkwise.errors import InputError, UnknownName
 from linkwise.estimate.constants import bind_columns, constant_values
 from linkwise.estimate.inputs import gpu_inputs, model_inputs
@@ -17,6 +18,7 @@ from linkwise.job.legality import layout_misfits
 from linkwise.job.offers import offer_of
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
+from linkwise.network.changed_fabric import leaf_fraction, uplink_fraction
 from linkwise.network.placement import ranks_per_domain
 
 if TYPE_CHECKING:
@@ -168,9 +170,9 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
             "network_contention": 1.0,
             "network_latency_s": 0.0,
         }
-    share = cluster.gpu_network_bytes_per_s
+    share = cluster.gpu_network_bytes_per_s * leaf_fraction(cluster)
     if cluster.fabric.kind is not FabricKind.RAIL_OPTIMIZED:
-        share /= max(cluster.fabric.oversubscription, 1.0)
+        share *= uplink_fraction(cluster) / max(cluster.fabric.oversubscription, 1.0)
     fraction: Habit = link.achieved_fraction
     hop: Habit = fraction
     contention: Habit = "network_contention_rdma"
@@ -252,7 +254,9 @@ def fixed_columns(
         When the GPU has no rate for the precision.
     """
     bound = bind_columns([job_columns(job, cluster)])
-    return bound.resolve(constant_values() if constants is None else constants)
+    columns = bound.resolve(constant_values() if constants is None else constants)
+    # A synchronous step ends with its slowest GPU.
+    return {**columns, "rate_factor": columns["rate_factor"] * gpu_speed_fraction(cluster)}
 
 
 def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:
