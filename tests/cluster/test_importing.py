@@ -185,6 +185,24 @@ def test_scan_of_a_rail_optimized_fabric_says_all_but_the_gpu():
     assert any("not counted as nodes, they have few ports: login1 (1)" in note for note in found.notes)
     assert any("gpu002 mlx5_5 [1] - MF0;leaf5:MQM9700/U1 [3] at 2xNDR" in note for note in found.notes)
     assert "# note: ibnetdiscover-rails.txt: degraded links of nodes" in found.text
+    assert '  - {nics: "node 2 nic 5", rate: "200 Gbit/s"}  # gpu002 mlx5_5 [1]' in found.text
+    assert cluster.node_bytes_per_s == pytest.approx(0.5 * 8 * 50e9)
+
+
+def test_port_of_a_scan_that_is_missing_is_told_by_its_name():
+    text = texts("ibnetdiscover-rails.txt").popitem()[1]
+    kept = [each for each in text.split("\n\n") if '\nCa\t1 "H-a088c20300010003"' not in each]
+    lines = [line for line in "\n\n".join(kept).splitlines() if "gpu001 mlx5_3" not in line]
+    found = import_cluster({"f": "\n".join(lines)}, system="dgx-h100")
+    assert '{nics: "node 1 nic 3", missing: true}  # gpu001 mlx5_3 1 has no link' in found.text
+    assert parse_cluster(found.text).node_bytes_per_s == pytest.approx(0.5 * 7 * 50e9)
+
+
+def test_slow_links_are_a_note_where_the_document_counts_otherwise():
+    for options in ({"nodes": 8}, {"link": "infiniband-hdr-200"}):
+        found = imported("ibnetdiscover-rails.txt", system="dgx-h100", **options)
+        assert "changes:" not in found.text.replace("changes: the", "")
+        assert any("1 slow or missing NIC not written as changes" in note for note in found.notes)
 
 
 def test_scan_of_a_leaf_spine_fabric_names_the_degraded_link():

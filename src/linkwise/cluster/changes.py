@@ -1,8 +1,8 @@
 """Parts of a cluster that are missing or slow, and what is left of it for training.
 
 Not here: the document they are written in (`changes_document`), what they do to switches and cables
-(`network.changed_fabric`). Nodes, NICs and GPUs are counted from 0, networks and switches from 1, as in a list of
-cables.
+(`network.changed_fabric`). Nodes, NICs and GPUs are counted from 0, networks and switches from 1, as in a
+list of cables.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Span = tuple[int, int | None]
 """First and last of some numbers; without a last one, all there are from the first on."""
 
 NETWORK_RULE = (
-    "for all alike: rings pass every node, which must have as many NICs as the others use, and run at the rate "
-    "of the slowest"
+    "for all alike: rings pass every node, use as many NICs as the node with fewest has, and run at the "
+    "rate of the slowest (assumed: none is left out because it is slow)"
 )
 """How NICs that differ are priced, for a reader."""
 
@@ -163,9 +163,7 @@ def gpus_left(*, nodes: int, node_gpus: int, domain_nodes: int, missing: Iterabl
 
 
 @lru_cache(maxsize=64)
-def nic_fractions(
-    changes: tuple[Change, ...], nodes: int, nics: int
-) -> Mapping[int, Mapping[int, float]]:
+def nic_fractions(changes: tuple[Change, ...], nodes: int, nics: int) -> Mapping[int, Mapping[int, float]]:
     """Return what is left of each changed NIC, by node and NIC; several changes of one NIC multiply.
 
     Parameters
@@ -284,7 +282,7 @@ def change_words(cluster: Cluster) -> Iterator[str]:
     yield f"changes: {listed}{more}"
     missing = missing_nodes(changes, cluster.nodes)
     if missing:
-        yield f"changes: {len(missing):,} of {cluster.nodes:,} nodes cannot train, all their GPUs there or not"
+        yield f"changes: {len(missing):,} of {cluster.nodes:,} nodes are left out, with all their GPUs"
 
 
 def step_words(cluster: Cluster) -> Iterator[str]:

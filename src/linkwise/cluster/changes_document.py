@@ -47,7 +47,7 @@ class ChangeDocument(Document):
     nics: str | None = Field(default=None, description="Such as 'node 3 nic 2' or 'node 0-7 nic *'.")
     links: str | None = Field(
         default=None,
-        description="Between switches, numbered as in the list of cables: 'leaf 1 spine 2', 'leaf 1 spine 2 link 1'.",
+        description="Between switches, numbered as in the list of cables: 'leaf 1 spine 2 link 1'.",
     )
     nodes: str | None = Field(default=None, description="Such as 'node 5-6'.")
     gpus: str | None = Field(default=None, description="Such as 'node 2 gpu 0'.")
@@ -108,8 +108,8 @@ def _selector(part: Part, text: str) -> tuple[tuple[str, tuple[Span, ...]], ...]
     if not fits or not all(map(_NUMBERS.fullmatch, numbers)):
         shown = text if len(text) <= 40 else f"{text[:37]}..."
         raise InputError(
-            f"{shown!r} does not select {part}; write it as '{_EXAMPLES[part]}', with numbers such as 3, 0-7, "
-            "1,4 or * for all"
+            f"{shown!r} does not select {part}; write it as '{_EXAMPLES[part]}', with numbers such as 3, "
+            "0-7, 1,4 or * for all"
         )
     return tuple((name, _spans(name, each)) for name, each in zip(names, numbers, strict=True))
 
@@ -266,7 +266,10 @@ def _overlap_misfits(document: ClusterDocument, changes: tuple[Change, ...]) -> 
         for one in change.numbers("node", document.nodes):
             first = next((seen[key] for each in inner if (key := (change.part, one, each)) in seen), None)
             if first is not None:
-                yield f"{change.place}.{change.part}", f"names a part of node {one} that {first} names; keep one"
+                yield (
+                    f"{change.place}.{change.part}",
+                    f"names a part of node {one} that {first} names; keep one",
+                )
                 break
             seen.update(((change.part, one, each), change.place) for each in inner)
 
@@ -275,7 +278,9 @@ def _idle_misfits(
     document: ClusterDocument, changes: tuple[Change, ...], lost: set[int]
 ) -> Iterator[tuple[str, str]]:
     for change in changes:
-        if change.part in (Part.LINKS, Part.SWITCHES) or (change.part is Part.NODES and not change.left_fraction):
+        if change.part in (Part.LINKS, Part.SWITCHES) or (
+            change.part is Part.NODES and not change.left_fraction
+        ):
             continue
         if change.part is Part.GPUS and not change.left_fraction:
             continue

@@ -96,7 +96,8 @@ class Fabric:
 class Cluster:
     """What there is to train on.
 
-    All nodes are alike, but for what `changes` says. Counts are those in use: `gpus` and `gpus_per_domain` of a document lower them.
+    All nodes are alike, but for what `changes` says. Counts are those in use: `gpus` and `gpus_per_domain` of
+    a document lower them.
 
     Parameters
     ----------

@@ -9,7 +9,7 @@ from typing import Any
 
 from linkwise import catalog
 from linkwise.catalog import System
-from linkwise.cluster.claims import Claim, Evidence, weigh
+from linkwise.cluster.claims import Claim, Evidence, counted, weigh
 from linkwise.cluster.cluster import FabricKind
 from linkwise.cluster.fabric_claims import slurm_claims
 from linkwise.cluster.guess import NodeChoice, choose_node
@@ -191,8 +191,10 @@ def import_cluster(
     faults = (*evidence.faults, *node.faults)
     if faults:
         raise DocumentError([*faults, _what_was_read(read, ())])
-    notes = (*evidence.notes, *node.notes)
-    text = imported_yaml(_lines(evidence, node, name=name), read=read, notes=notes)
+    lines = _lines(evidence, node, name=name)
+    changes, unplaced = _changes(evidence, node, lines)
+    notes = (*evidence.notes, *node.notes, *unplaced)
+    text = imported_yaml(lines, read=read, notes=notes, changes=changes)
     _check(text, read)
     return Imported(text=text, read=read, notes=notes)
 
@@ -263,6 +265,25 @@ def _lines(evidence: Evidence, node: NodeChoice, *, name: str | None) -> list[Li
     count = _nodes_line(evidence)
     described = Line(key="node", value=node.system or node.described, comment=node.comment)
     return [*named, count, described, *_fabric_lines(evidence, node, one_node=count.value == 1)]
+
+
+def _changes(
+    evidence: Evidence, node: NodeChoice, lines: Sequence[Line]
+) -> tuple[list[Line], tuple[str, ...]]:
+    """Return the entries of `changes`, or why there are none although files tell of some."""
+    if not evidence.changes:
+        return [], ()
+    values = {line.key: line.value for line in lines}
+    nics = catalog.system(node.system).nics if node.system is not None else node.described["nics"]
+    counted_as = evidence.value("nics"), evidence.value("nodes"), evidence.value("link")
+    is_of_option = any(evidence.where(key).startswith("--") for key in ("nodes", "link"))
+    if is_of_option or counted_as != (nics, values.get("nodes"), values.get("fabric.link")):
+        files = ", ".join(dict.fromkeys(claim.path for claim in evidence.changes))
+        why = "the document has another number of nodes or NICs, or another link, than the file"
+        return [], (
+            f"{files}: {counted(len(evidence.changes), 'slow or missing NIC')} not written as changes: {why}",
+        )
+    return [Line(key="", value=claim.value, comment=claim.why) for claim in evidence.changes], ()
 
 
 def _nodes_line(evidence: Evidence) -> Line:

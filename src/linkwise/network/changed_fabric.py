@@ -73,16 +73,14 @@ class ChangedFabric:
     @property
     def up(self) -> Floats:
         """Return what the links of each leaf towards spines carry (networks, leaves) [links]."""
-        return self.trunks.sum(axis=2)
+        return np.asarray(self.trunks.sum(axis=2), dtype=np.float64)
 
     @property
-    def oversubscription(self) -> float | None:
-        """Return links down over links up at the worst leaf; ``None`` where a leaf has none left up."""
+    def oversubscription(self) -> float:
+        """Return links down over links up at the worst leaf; 1 without spines."""
         down, up = self.down, self.up
-        if not self.wiring.spines or not down.any():
-            return 1.0
         used = down > 0
-        return float(np.max(down[used] / up[used])) if np.all(up[used] > 0) else None
+        return float(np.max(down[used] / up[used], initial=0.0)) if self.wiring.spines else 1.0
 
     def bisection_bytes_per_s(self, *, link_bytes_per_s: float) -> float:
         """Return what one half of the nodes can send to the other at most, one direction [bytes/s].
@@ -94,19 +92,25 @@ class ChangedFabric:
 
         Notes
         -----
-        A cut that is narrow, and that of the fabric as built: the half of the nodes whose groups let least out.
-        Another cut may be narrower, so the value is a bound from above.
+        Halves of the nodes that train. A cut that is narrow, and that of the fabric as built: the half whose
+        groups let least out. Another cut may be narrower, so the value is a bound from above.
         """
         built = bisection_bytes_per_s(self.wiring, link_bytes_per_s=link_bytes_per_s)
         return min(built, self._narrow_cut() * link_bytes_per_s)
+
+    @property
+    def nodes_left(self) -> int:
+        """Return the nodes that train."""
+        return self.wiring.nodes - len(self.missing)
 
     def _narrow_cut(self) -> float:
         wiring = self.wiring
         of_leaf = np.minimum(self.down, self.up) if wiring.spines else self.down
         groups = of_leaf.reshape(wiring.networks, -1, wiring.group_leaves).sum(axis=(0, 2))
-        sizes = np.minimum(wiring.group_nodes, wiring.nodes - np.arange(len(groups)) * wiring.group_nodes)
-        wanted, cut = wiring.nodes // 2, 0.0
-        for group in np.argsort(groups / sizes, kind="stable").tolist():
+        present = np.delete(np.arange(wiring.nodes), self.missing) // wiring.group_nodes
+        sizes = np.bincount(present, minlength=len(groups))
+        wanted, cut = self.nodes_left // 2, 0.0
+        for group in np.argsort(groups / np.maximum(sizes, 1), kind="stable").tolist():
             if wanted <= 0:
                 break
             taken = min(int(sizes[group]), wanted)
@@ -118,7 +122,8 @@ class ChangedFabric:
         """Return what leaves some nodes of a group, those whose links carry least."""
         wiring = self.wiring
         first = group * wiring.group_nodes
-        links = self.node_links[:, first : first + wiring.group_nodes, :]
+        there = range(first, min(first + wiring.group_nodes, wiring.nodes))
+        links = self.node_links[:, sorted(set(there) - set(self.missing)), :]
         order = np.argsort(links.sum(axis=(0, 2)), kind="stable")
         of_leaf = [wiring.leaf_of(0, link) for link in range(wiring.node_links)]
         total = 0.0
@@ -128,7 +133,7 @@ class ChangedFabric:
                 rates = links[network][order][:, here].sum(axis=1)
                 up = self.up[network, group * wiring.group_leaves + leaf]
                 total += min(rates[:inside].sum(), rates[inside:].sum() + up)
-        return total
+        return float(total)
 
     def failures(self, built: tuple[Failure, ...]) -> tuple[Failure, ...]:
         """Return the worst failures with what is left after changes and failure, over what was built.
@@ -165,10 +170,16 @@ class ChangedFabric:
         wiring = self.wiring
         if not wiring.spines:
             return {}
-        down, up, built = self.down, self.up, _as_built(wiring)
+        down, up = self.down, self.up
+        built = _as_built(wiring)
+        built.node_links[:, list(self.missing), :] = 0.0
         need = np.minimum(built.down, built.up)
-        links = np.minimum(1.0, self.trunks.max(axis=2))
-        lost = {"leaf-spine link": links, "spine": self.trunks.max(axis=2)}
+        if not np.any(need):
+            return {}
+        down, up, need = (each[:, need[0] > 0] for each in (down, up, need))
+        trunks = self.trunks[:, built.down[0] > 0]
+        largest = trunks.max(axis=2)
+        lost = {"leaf-spine link": np.minimum(1.0, largest), "spine": largest}
         now = np.minimum(down, up) / need
         return {
             part: float(np.min(now.sum(axis=0) - now + np.minimum(down, up - each) / need)) / wiring.networks
@@ -192,16 +203,23 @@ def changed_fabric(cluster: Cluster, wiring: Wiring) -> ChangedFabric:
         When a change names a switch or link that the fabric does not have, has no effect, or cuts nodes off
         that are not said to be missing.
     """
-    if wiring.networks * max(wiring.nodes * wiring.node_links, wiring.leaves * wiring.pod_spines) > _MOST_LINKS:
+    if (
+        wiring.networks * max(wiring.nodes * wiring.node_links, wiring.leaves * wiring.pod_spines)
+        > _MOST_LINKS
+    ):
         most = f"{_MOST_LINKS:,} links"
-        raise InputError(f"{cluster.name}: changes cannot be laid on a fabric of more than {most}; use fewer nodes")
+        raise InputError(
+            f"{cluster.name}: changes cannot be laid on a fabric of more than {most}; use fewer nodes"
+        )
     if wiring.kind is FabricKind.DRAGONFLY_PLUS:
         raise InputError(f"{cluster.name}: changes of a dragonfly-plus fabric are not priced; leave them out")
     found = _as_built(wiring)
     missing = missing_nodes(cluster.changes, cluster.nodes)
     for node, left in nic_fractions(cluster.changes, cluster.nodes, cluster.nics_per_node).items():
         for nic, fraction in left.items():
-            networks = range(nic, wiring.networks, wiring.nics) if wiring.node_links < wiring.nics else slice(None)
+            networks = (
+                range(nic, wiring.networks, wiring.nics) if wiring.node_links < wiring.nics else slice(None)
+            )
             link = 0 if wiring.node_links < wiring.nics else nic
             found.node_links[networks, node, link] *= fraction
     for change in changes_of_fabric(cluster.changes):
@@ -272,12 +290,8 @@ def fabric_words(cluster: Cluster) -> Iterator[str]:
 
 
 @lru_cache(maxsize=8)
-def _changed(changes: tuple[Change, ...], cluster: Cluster) -> ChangedFabric:
-    return changed_fabric(cluster, wiring_of(cluster))
-
-
 def _of_cluster(cluster: Cluster) -> ChangedFabric:
-    return _changed(cluster.changes, replace(cluster, prices=None))
+    return changed_fabric(cluster, wiring_of(cluster))
 
 
 def _as_built(wiring: Wiring) -> ChangedFabric:
@@ -300,7 +314,8 @@ def _apply(found: ChangedFabric, change: Change) -> None:
         nodes = np.arange(wiring.nodes) // wiring.group_nodes * wiring.group_leaves
         for link in range(wiring.node_links):
             hit = np.flatnonzero(np.isin(nodes + wiring.leaf_of(0, link), leaves))
-            found.node_links[np.ix_(networks, hit, [link])] = 0.0
+            for network in networks:
+                found.node_links[network, hit, link] = 0.0
         found.trunks[np.ix_(networks, leaves)] = 0.0
         return
     for spine in spines or ():
@@ -310,7 +325,9 @@ def _apply(found: ChangedFabric, change: Change) -> None:
         joined = [leaf for leaf in below if leaves is None or leaf in set(leaves)]
         if leaves is not None and len(joined) < len(leaves):
             far = next(leaf for leaf in leaves if leaf not in below) + 1
-            raise _misfit(change, f"leaf {far} and spine {spine + 1} are in different pods; nothing joins them")
+            raise _misfit(
+                change, f"leaf {far} and spine {spine + 1} are in different pods; nothing joins them"
+            )
         lost = _lost_links(change, wiring) * (1.0 - change.left_fraction)
         trunks = found.trunks[np.ix_(networks, joined, [place])]
         if np.any(trunks < lost - 1e-9):
@@ -351,8 +368,8 @@ def _check_joined(found: ChangedFabric, cluster: Cluster) -> None:
     if cut:
         nodes = f"node {cut[0]}" if len(cut) == 1 else f"{len(cut)} nodes, the first of them node {cut[0]},"
         raise InputError(
-            f"{cluster.name}: changes cut {nodes} off the fabric; say under changes that they are missing, as "
-            f"in {{nodes: node {cut[0]}, missing: true}}"
+            f"{cluster.name}: changes cut {nodes} off the fabric; say that they are missing, as in "
+            f"{{nodes: node {cut[0]}, missing: true}}"
         )
     if found.wiring.spines and np.any((found.up <= 1e-9) & (found.down > 0)):
         network, leaf = (int(each[0]) for each in np.nonzero((found.up <= 1e-9) & (found.down > 0)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from linkwise.cluster import Cluster
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s
+from linkwise.network.changed_fabric import uplink_fraction
 from linkwise.network.clos import parts_of, ports_for, wire
 from linkwise.network.wiring import Wiring
 
@@ -54,6 +55,7 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     and each is a domain, the bisection holds too: n S / 4 cross it. A group is made of whole NVLink domains,
     as what stays in a domain needs no up-link. Where the switches are not known, up-links are those of half
     the ranks over the oversubscription.
+    Changes of up-links count as if every leaf were the worst.
 
     References
     ----------
@@ -70,11 +72,13 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     gpus = nodes * cluster.gpus_per_node
     if gpus >= ranks:
         return None
-    up = wiring.networks * wiring.group_leaves * wiring.up_links * rate * (nodes // wiring.group_nodes)
+    left = uplink_fraction(cluster)
+    up = wiring.networks * wiring.group_leaves * wiring.up_links * rate * (nodes // wiring.group_nodes) * left
     sets = {gpus, ranks % gpus}
     slowest = max(below * (ranks - below) / ranks / up for below in sets)
     if ranks == cluster.gpus and domain_nodes == 1:
-        slowest = max(slowest, _halved(ranks) / bisection_bytes_per_s(wiring, link_bytes_per_s=rate))
+        bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=rate)
+        slowest = max(slowest, _halved(ranks) / (bisection * left))
     return Uplinks(ring_bytes_per_s=up, exchange_s_per_byte=slowest, leaf_gpus=gpus)
 
 
