@@ -395,3 +395,18 @@ def test_interfaces_without_a_rate_count_and_slow_ones_do_not():
 def test_a_kubernetes_list_without_nodes_is_called_so(text):
     said = refusal({"nodes.json": text}, system="dgx-h100")
     assert "nodes.json: items: is a Kubernetes list without nodes" in said
+
+
+def test_slow_port_of_a_topology_is_a_change_of_the_node_of_its_file():
+    whole = texts("nccl-dgx-h100.xml").popitem()[1]
+    before, slow, after = whole.partition('speed="400000"')
+    slow = before + slow.replace("400000", "200000") + after
+    found = import_cluster({"a": whole, "b": slow})
+    assert '- {nics: "node 1 nic 0", rate: "200 Gbit/s"}  # mlx5_0 at 200 Gbit/s' in found.text
+    cluster = parse_cluster(found.text)
+    assert (cluster.system, cluster.node_bytes_per_s) == ("dgx-h100", pytest.approx(0.5 * 8 * 50e9))
+    scan = texts("ibnetdiscover-rails.txt")
+    both = import_cluster({"b": slow} | scan)
+    # The scan knows its nodes and goes before what one file leads to assume.
+    assert both.text.count("{nics:") == 1
+    assert '{nics: "node 2 nic 5"' in both.text

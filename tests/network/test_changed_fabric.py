@@ -124,3 +124,11 @@ def test_all_to_all_waits_for_the_worst_leaf():
     times = [collective_times("all_to_all", setting_of(there), sizes).time_s[0] for there in (whole, less)]
     # 224 of 256 ranks' blocks of every buffer leave a leaf of 32 GPUs, whose 16 links carry 50 GB/s each.
     assert times[1] > 32 * 224 / 256 * 2.0**30 / (16 * RATE) > 0.99 * times[0]
+
+
+def test_links_of_a_fabric_that_cannot_be_wired_are_refused_with_their_place():
+    head = "linkwise: cluster/1\nnodes: 4\nnode: aws-p5\nchanges: [{links: leaf 1 spine 1, missing: true}]\n"
+    with pytest.raises(
+        InputError, match=r"changes\.0 \(leaf 1 spine 1\): its place is known only in a fabric"
+    ):
+        uplink_fraction(parse_cluster(head))

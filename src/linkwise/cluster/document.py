@@ -30,6 +30,7 @@ from linkwise.errors import DocumentError, InputError
 __all__ = [
     "HEADER",
     "LARGEST_OVERSUBSCRIPTION",
+    "MOST_CHANGES",
     "ClusterDocument",
     "EcmpDocument",
     "FabricDocument",
@@ -41,7 +42,7 @@ HEADER = "cluster/1"
 LARGEST_OVERSUBSCRIPTION = 1000
 """Down-links over up-links; more than that is a slip of the pen."""
 
-MOST_CHANGES = 10_000
+MOST_CHANGES = 5_000
 """Changes of one document; a selector may name many parts."""
 
 NICS_PER_GPU = 2

@@ -291,7 +291,12 @@ def fabric_words(cluster: Cluster) -> Iterator[str]:
 
 @lru_cache(maxsize=8)
 def _of_cluster(cluster: Cluster) -> ChangedFabric:
-    return changed_fabric(cluster, wiring_of(cluster))
+    try:
+        wiring = wiring_of(cluster)
+    except InputError as error:
+        named = changes_of_fabric(cluster.changes)[0]
+        raise _misfit(named, f"its place is known only in a fabric that can be wired: {error}") from None
+    return changed_fabric(cluster, wiring)
 
 
 def _as_built(wiring: Wiring) -> ChangedFabric:
