@@ -47,13 +47,11 @@ def test_slow_parts_of_the_network_slow_what_crosses_it(change):
     assert slow.step_time_s > whole.step_time_s
 
 
-def test_up_links_do_not_bind_on_rails_and_that_is_said():
-    change = "links: leaf 1 spine 1, fraction: 0.5"
-    assert estimated(change, kind="rail-optimized").step_time_s == pytest.approx(
-        estimated(kind="rail-optimized").step_time_s
-    )
-    said = assumptions_of(LLAMA, cluster(change, kind="rail-optimized"))
-    assert any("traffic is taken to stay on its rail" in words for words in said)
+def test_links_up_are_priced_as_those_of_the_worst_leaf_and_that_is_said():
+    change = "links: leaf 1 spine 1, fraction: 0.5"  # 4 of the 32 links up of one leaf
+    said = assumptions_of(LLAMA, cluster(change))
+    assert any("0.875 of the links up of the worst leaf are left" in words for words in said)
+    assert estimated(change).step_time_s >= estimated().step_time_s
 
 
 def test_missing_nodes_are_no_layout_of_all_gpus():

@@ -252,7 +252,7 @@ def leaf_fraction(cluster: Cluster, gpus: int | None = None) -> float:
 
 
 def uplink_fraction(cluster: Cluster) -> float:
-    """Return what the worst leaf lets out over what it let out as built, 1 without changes of up-links.
+    """Return what the links up of the worst leaf carry over what they carried as built, 1 without changes.
 
     Parameters
     ----------
@@ -264,10 +264,8 @@ def uplink_fraction(cluster: Cluster) -> float:
     fabric = _of_cluster(cluster)
     if not fabric.wiring.spines:
         return 1.0
-    built = _as_built(fabric.wiring)
-    there = fabric.down > 0
-    need = np.minimum(fabric.down, built.up)[there]
-    return float(np.min(np.minimum(fabric.down, fabric.up)[there] / need, initial=1.0))
+    left = fabric.up[fabric.down > 0] / fabric.wiring.up_links
+    return float(np.min(left, initial=1.0))
 
 
 def fabric_words(cluster: Cluster) -> Iterator[str]:
@@ -283,10 +281,8 @@ def fabric_words(cluster: Cluster) -> Iterator[str]:
     leaves, up = leaf_fraction(cluster), uplink_fraction(cluster)
     if leaves < 1:
         yield f"changes: missing leaves leave {leaves:.3g} of the NICs of a node, for all alike"
-    if cluster.fabric.kind is FabricKind.RAIL_OPTIMIZED:
-        yield "changes: traffic is taken to stay on its rail, where up-links that are slow do not bind"
-    elif up < 1:
-        yield f"changes: {up:.3g} of what a leaf lets out is left at the worst leaf, for all alike"
+    if up < 1:
+        yield f"changes: {up:.3g} of the links up of the worst leaf are left, and every leaf is priced as it"
 
 
 @lru_cache(maxsize=8)

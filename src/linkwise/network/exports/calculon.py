@@ -17,6 +17,7 @@ import numpy as np
 from linkwise.catalog import Gpu
 from linkwise.cluster import Cluster
 from linkwise.errors import InputError
+from linkwise.network.changed_fabric import leaf_fraction
 from linkwise.network.cluster_setting import setting_of
 from linkwise.network.collective_time import collective_times
 from linkwise.network.exports.simulators import NVLINK_HOP_NS
@@ -135,7 +136,7 @@ def _networks(cluster: Cluster) -> list[dict[str, object]]:
     if cluster.domains > 1 and link is not None:
         found.append(
             _network(
-                bytes_per_s=cluster.gpu_network_bytes_per_s,
+                bytes_per_s=cluster.gpu_network_bytes_per_s * leaf_fraction(cluster),
                 efficiency=min(1.0, link.achieved_fraction),
                 gpus=cluster.gpus,
                 latency_s=link.hop_s,
