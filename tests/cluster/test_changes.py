@@ -101,6 +101,11 @@ def test_changes_without_effect_are_refused():
     assert "changes.1.nics: has no effect: its nodes are missing" in idle
     alone = "nodes: 1\nnode: dgx-h100\nfabric: {kind: none}"
     assert "has no effect: there is no fabric" in refusal("nics: node 0 nic 1, fraction: 0.5", head=alone)
+    few = "nodes: 32\nnode: dgx-h100\ngpus: 64"
+    assert "the 64 GPUs in use are those of other nodes" in refusal(
+        "gpus: node 8 gpu 0, fraction: 0.9", head=few
+    )
+    assert gpu_speed_fraction(cluster("gpus: node 7 gpu 0, fraction: 0.9", head=few)) == 0.9
     more = refusal("nodes: node 0, missing: true", head="nodes: 2\nnode: dgx-h100\ngpus: 16")
     assert "16 GPUs are more than the 8 that changes leave" in more
 

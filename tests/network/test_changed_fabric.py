@@ -15,9 +15,10 @@ from linkwise.network.failures import worst_failures
 RATE = 50e9
 
 
-def cluster(*changes, kind="fat-tree", nodes=32, more=""):
+def cluster(*changes, kind="fat-tree", nodes=32, planes=1):
     listed = "".join(f"  - {{{each}}}\n" for each in changes)
-    parts = f"kind: {kind}, link: infiniband-ndr-400, switch: quantum-2-qm9700{more}"
+    link = "infiniband-ndr-400" if planes == 1 else "infiniband-hdr-200"
+    parts = f"kind: {kind}, link: {link}, switch: quantum-2-qm9700, planes: {planes}"
     head = f"linkwise: cluster/1\nnodes: {nodes}\nnode: dgx-h100\nfabric: {{{parts}}}\n"
     return parse_cluster(f"{head}changes:\n{listed}" if changes else head)
 
@@ -60,14 +61,30 @@ def test_missing_nodes_leave_fewer_to_halve():
 
 
 @pytest.mark.parametrize("kind", ["rail-optimized", "rail-only", "fat-tree", "single-switch"])
-@pytest.mark.parametrize("more", ["", ", planes: 1"])
-def test_bisection_never_grows_by_changes(kind, more):
+@pytest.mark.parametrize("planes", [1, 2])
+def test_bisection_never_grows_by_changes(kind, planes):
     nodes = 8 if kind == "single-switch" else 32
-    there = cluster("nics: node 1 nic 3, fraction: 0.5", kind=kind, nodes=nodes, more=more)
+    there = cluster("nics: node 1 nic 3, fraction: 0.5", kind=kind, nodes=nodes, planes=planes)
     wiring = wiring_of(there)
     found = changed_fabric(there, wiring).bisection_bytes_per_s(link_bytes_per_s=RATE)
     assert 0 < found <= bisection_bytes_per_s(wiring, link_bytes_per_s=RATE)
-    assert changed_fabric(there, wiring).node_links.sum() == pytest.approx(nodes * 8 - 0.5)
+    assert changed_fabric(there, wiring).node_links.sum() == pytest.approx(planes * (nodes * 8 - 0.5))
+
+
+@pytest.mark.parametrize("kind", ["rail-optimized", "rail-only", "fat-tree"])
+@pytest.mark.parametrize("nodes", [1, 2, 7, 33, 100, 500])
+@pytest.mark.parametrize("planes", [1, 2])
+def test_changes_that_touch_no_link_leave_the_fabric_as_built(kind, nodes, planes):
+    there = cluster("gpus: node 0 gpu 0, fraction: 0.5", kind=kind, nodes=nodes, planes=planes)
+    wiring = wiring_of(there)
+    found = changed_fabric(there, wiring)
+    built = worst_failures(wiring, gpus_per_node=8)
+    for before, after in zip(built, found.failures(built), strict=True):
+        assert after.remaining_fraction == pytest.approx(before.remaining_fraction)
+    assert found.oversubscription == pytest.approx(wiring.oversubscription)
+    assert found.bisection_bytes_per_s(link_bytes_per_s=RATE) == pytest.approx(
+        bisection_bytes_per_s(wiring, link_bytes_per_s=RATE)
+    )
 
 
 def test_missing_leaf_of_a_rail_takes_a_nic_from_its_nodes():

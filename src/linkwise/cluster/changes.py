@@ -282,7 +282,8 @@ def change_words(cluster: Cluster) -> Iterator[str]:
     yield f"changes: {listed}{more}"
     missing = missing_nodes(changes, cluster.nodes)
     if missing:
-        yield f"changes: {len(missing):,} of {cluster.nodes:,} nodes are left out, with all their GPUs"
+        verb = "is" if len(missing) == 1 else "are"
+        yield f"changes: {len(missing):,} of {cluster.nodes:,} nodes {verb} left out, with all GPUs of a node"
 
 
 def step_words(cluster: Cluster) -> Iterator[str]:

@@ -286,6 +286,18 @@ def _idle_misfits(
             continue
         if lost and all(one in lost for one in change.numbers("node", document.nodes)):
             yield f"{change.place}.{change.part}", "has no effect: its nodes are missing; leave it out"
+        elif change.part is not Part.NICS and _are_unused(document, change, lost):
+            words = f"has no effect: the {document.gpus} GPUs in use are those of other nodes, the first ones"
+            yield f"{change.place}.{change.part}", f"{words}; leave it out"
+
+
+def _are_unused(document: ClusterDocument, change: Change, lost: set[int]) -> bool:
+    """Return whether GPUs are named only of nodes behind those in use."""
+    if document.gpus is None or document.gpus_per_domain is not None:
+        return False
+    in_use = -(-document.gpus // node_of(document.node).gpus_per_node)
+    first = min(change.numbers("node", document.nodes))
+    return first - sum(one < first for one in lost) >= in_use
 
 
 def _cut_off_misfits(
