@@ -1,11 +1,14 @@
 """Changes of a cluster: selectors, what is left, and which are refused."""
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linkwise.cluster.changes import gpu_speed_fraction, gpus_left, network_fraction
+from linkwise.cluster.document import HEADER, ClusterDocument
 from linkwise.cluster.reading import parse_cluster
+from linkwise.documents.reading import json_schema
 from linkwise.errors import DocumentError
 
 
@@ -42,6 +45,8 @@ def test_only_nodes_that_take_part_count():
 def test_missing_nodes_and_nodes_without_a_gpu_are_left_out():
     there = cluster("nodes: 'node 5-6', missing: true", "gpus: node 9 gpu 0, missing: true")
     assert (there.nodes, there.nodes_in_use, there.gpus) == (32, 29, 232)
+    numbers = cluster("nodes: 5-6, missing: true", "nodes: 9, missing: true")
+    assert numbers.gpus == there.gpus
     assert any("3 of 32 nodes are left out" in words for words in there.assumptions)
 
 
@@ -71,6 +76,7 @@ def test_gpus_left_are_never_more_than_nodes_left(domains, size, lost):
     ("change", "says"),
     [
         ("nics: nic 2, missing: true", "c.yaml:5: changes.0.nics: 'nic 2' does not select nics; write it as"),
+        ("nics: 3, missing: true", "c.yaml:5: changes.0.nics: '3' does not select nics; write it as"),
         ("nics: node 3 nic x, missing: true", "'node 3 nic x' does not select nics"),
         ("nics: node 32 nic 0, missing: true", "node 32 is not there: the cluster has nodes 0 to 31"),
         ("nics: node 0 nic 8, missing: true", "nic 8 is not there: a node has nics 0 to 7"),
@@ -113,6 +119,15 @@ def test_changes_without_effect_are_refused():
 def test_changes_of_too_many_parts_are_refused_before_they_are_counted_out():
     head = "nodes: 10000000\nnode: dgx-h100"
     assert "name more than 1,000,000 parts" in refusal("nics: node * nic 0, fraction: 0.5", head=head)
+
+
+def test_json_schema_accepts_what_is_read():
+    schema = json_schema(ClusterDocument, HEADER)
+    changes = [{"nodes": 5, "missing": True}, {"nics": "node 1 nic 0", "rate": "100 Gbit/s"}]
+    whole = {"linkwise": "cluster/1", "nodes": 32, "node": "dgx-h100", "changes": changes}
+    jsonschema.validate(whole, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(whole | {"changes": [{"nics": "node 1 nic 0", "fraction": 1.5}]}, schema)
 
 
 @given(st.text(alphabet="node ic-,*0129", max_size=30))

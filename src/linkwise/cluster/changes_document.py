@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from linkwise import catalog
 from linkwise.cluster.changes import MOST_CHANGED, Change, Part, Span, gpus_left, missing_nodes
@@ -39,19 +39,27 @@ _NUMBERS = re.compile(r"\*|\d{1,8}(?:-\d{1,8})?(?:,\d{1,8}(?:-\d{1,8})?)*")
 _COUNTED_FROM_ONE = ("network", "leaf", "spine", "link")
 
 
+Selector = Annotated[
+    str,
+    BeforeValidator(lambda given: str(given) if type(given) is int else given),
+    WithJsonSchema({"type": ["string", "integer"]}),
+]
+"""Words and numbers; a number alone is read, so that its message says how to write it."""
+
+
 class ChangeDocument(Document):
     """Parts that are missing or slow: one selector, and what is left of each part it names."""
 
     model_config = ConfigDict(title="Change")
 
-    nics: str | None = Field(default=None, description="Such as 'node 3 nic 2' or 'node 0-7 nic *'.")
-    links: str | None = Field(
+    nics: Selector | None = Field(default=None, description="Such as 'node 3 nic 2' or 'node 0-7 nic *'.")
+    links: Selector | None = Field(
         default=None,
         description="Between switches, numbered as in the list of cables: 'leaf 1 spine 2 link 1'.",
     )
-    nodes: str | None = Field(default=None, description="Such as 'node 5-6'.")
-    gpus: str | None = Field(default=None, description="Such as 'node 2 gpu 0'.")
-    switches: str | None = Field(default=None, description="Such as 'leaf 3' or 'spine 1'.")
+    nodes: Selector | None = Field(default=None, description="Such as 5, '5-6' or 'node 5-6'.")
+    gpus: Selector | None = Field(default=None, description="Such as 'node 2 gpu 0'.")
+    switches: Selector | None = Field(default=None, description="Such as 'leaf 3' or 'spine 1'.")
     rate: BytesPerSecond | None = Field(default=None, description="What a NIC or a link still carries.")
     fraction: Annotated[float, Field(strict=True, gt=0, lt=1)] | None = Field(
         default=None, description="What is left of the rate, or of the speed of a GPU."
@@ -81,7 +89,8 @@ class ChangeDocument(Document):
     @property
     def text(self) -> str:
         """Return the selector as it was written."""
-        return " ".join(str(getattr(self, self.part)).split())
+        text = " ".join(str(getattr(self, self.part)).split())
+        return f"node {text}" if self.part is Part.NODES and _NUMBERS.fullmatch(text) else text
 
 
 def _said(keys: list[str] | list[Part]) -> str:

@@ -350,7 +350,8 @@ def _placed(change: Change, word: str, count: int) -> list[int]:
     named = change.spans(word) or ()
     most = max(low if high is None else high for low, high in named)
     if most > count or not count:
-        there = f"{word}s 1 to {count}" if count > 1 else f"{word} 1 alone" if count else f"no {word}"
+        many = "leaves" if word == "leaf" else f"{word}s"
+        there = f"{many} 1 to {count}" if count > 1 else f"{word} 1 alone" if count else f"no {word}"
         raise _misfit(change, f"{word} {most} is not there: the fabric as wired has {there}")
     return [number - 1 for number in change.numbers(word, count + 1)]
 
