@@ -5,7 +5,8 @@ import pytest
 
 from linkwise.cluster import load_cluster
 from linkwise.cluster.prices import Prices
-from linkwise.estimate.money import bill_assumptions, bills, trace_bill
+from linkwise.estimate.bill_trace import trace_bill
+from linkwise.estimate.money import bill_assumptions, bills
 from linkwise.job import Job
 from linkwise.model import load_model
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["write_comparison"]
 
-_TAKEN_APART = ("cluster", "exposed_s", "layout", "closest")
-"""Fields that are no single value; exposed communication gets a column for each kind."""
+_TAKEN_APART = ("cluster", "exposed_s", "layout", "closest", "bill")
+"""Fields that are no single value; exposed communication and bills get a column for each kind and line."""
 
 
 def write_comparison(result: CompareResult, file: TextIO) -> None:
@@ -41,6 +41,9 @@ def _cells(each: ComparedResult, wall: WallResult) -> Iterator[tuple[str, object
             value = getattr(each, name)
             yield name, "" if value is None else value
     yield from ((f"exposed_{kind}_s", time_s) for kind, time_s in (each.exposed_s or {}).items())
+    for line in each.bill.lines if each.bill is not None else ():
+        amount = line.usd_per_million_tokens
+        yield f"usd_per_million_tokens: {line.name}", "" if amount is None else amount
     yield "gpus", each.cluster.gpus
     yield "nodes", each.cluster.nodes
     yield "link", each.cluster.link or ""

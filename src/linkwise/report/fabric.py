@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from linkwise.report.fabric_bill import FabricBillResult, fabric_bill
+
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.network.collisions import Collisions
@@ -46,14 +48,18 @@ class CablesResult(_Result):
 
 
 class OpticsResult(_Result):
-    """Transceivers, every cable optical."""
+    """Cables and the transceivers of those that are optical."""
 
     ends: int = Field(description="Ends of cables.")
     modules: int = Field(description="Pieces; a twin-port one serves two ends.")
     by_module: dict[str, int] = Field(
         default_factory=dict, description="Pieces by module; empty where the catalogue has none."
     )
-    power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
+    power_w: float | None = Field(
+        default=None, description="At the ends of all cables; absent where the catalogue has none."
+    )
+    node_cables: str = Field(default="optical", description="What cables to nodes are: optical, dac, aoc.")
+    switch_cables: str = Field(default="optical", description="The same of those between switches.")
 
 
 class CollisionsResult(_Result):
@@ -101,6 +107,9 @@ class FabricResult(_Result):
     electricity_usd_per_year: float | None = Field(
         default=None, description="Of power_w, where its price is given."
     )
+    bill: FabricBillResult | None = Field(
+        default=None, description="What it costs to buy and in a year; only where prices are given."
+    )
     reach_nodes: list[int] = Field(
         description="Most nodes that one tier of these switches joins, two tiers, three."
     )
@@ -131,15 +140,15 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
+    from linkwise.network.built_fabric import build
     from linkwise.network.clos import parts_of
-    from linkwise.network.optics import optics_of, switch_power_w
+    from linkwise.network.optics import switch_power_w
     from linkwise.network.reach import reach_nodes
 
     switch, link = parts_of(cluster)
-    optics = optics_of(wiring, switch=switch, link=link.name)
+    built = build(cluster, wiring)
+    optics, power_w = built.optics, built.power_w
     each_w, power_words = switch_power_w(switch)
-    switches_w = None if each_w is None else wiring.switches * each_w
-    power_w = None if switches_w is None or optics.power_w is None else switches_w + optics.power_w
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
@@ -160,8 +169,9 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         ),
         optics=_optics(optics),
         power_w=power_w,
-        switch_power_w=switches_w,
+        switch_power_w=None if each_w is None else wiring.switches * each_w,
         electricity_usd_per_year=_electricity(cluster, power_w),
+        bill=fabric_bill(cluster, built, gpus=wiring.nodes * gpus_per_node),
         reach_nodes=list(
             reach_nodes(
                 kind=wiring.kind,
@@ -189,14 +199,32 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
 
 
 def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
-    """Yield the bill of materials as rows of a table, the heading first.
+    """Yield the bill of materials as rows of a table, the heading first; with prices where they are given.
 
     Parameters
     ----------
     result
         The fabric as it is published.
     """
-    yield ("part", "tier", "item", "count")
+    heading = ("part", "tier", "item", "count")
+    bill = result.bill
+    if bill is None or not bill.parts:
+        yield heading
+        yield from _counted_rows(result)
+        return
+    yield (*heading, "unit_usd", "total_usd")
+    units = {(each.part, each.item): each.unit_usd for each in bill.parts}
+    nics = [("NIC", "", each.item, each.count) for each in bill.parts if each.part == "NIC"]
+    for part, tier, item, count in (*_counted_rows(result), *nics):
+        unit = units.get((part, _cable_kind(result, tier) if part == "cable" else item))
+        yield (part, tier, item, count, *(("", "") if unit is None else (unit, count * unit)))
+
+
+def _cable_kind(result: FabricResult, tier: str) -> str:
+    return result.optics.node_cables if tier == "node_leaf" else result.optics.switch_cables
+
+
+def _counted_rows(result: FabricResult) -> Iterator[tuple[str, str, str, int]]:
     modules = result.optics.by_module or {result.link: result.optics.modules}
     rows = (
         *(("switch", tier, result.switch, count) for tier, count in result.switches),
@@ -224,9 +252,13 @@ def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
 
 
 def _price_words(cluster: Cluster) -> Iterator[str]:
-    if cluster.prices is not None:
-        loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
-        yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
+    prices = cluster.prices
+    if prices is None:
+        return
+    paid = "; gpu_hour pays for what has no price of its own" if prices.gpu_usd_per_s is not None else ""
+    loss = "PUE 1 (not stated)" if prices.pue is None else f"PUE {prices.pue:g}"
+    metered = "" if prices.electricity_usd_per_j is None else f"; electricity all the year, at {loss}"
+    yield f"prices: of {prices.date}{metered}{paid}"
 
 
 def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
@@ -255,7 +287,12 @@ def _switches(wiring: Wiring) -> SwitchesResult:
 
 def _optics(optics: Optics) -> OpticsResult:
     return OpticsResult(
-        ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
+        ends=optics.ends,
+        modules=optics.modules,
+        by_module=dict(optics.by_module),
+        power_w=optics.power_w,
+        node_cables=str(optics.node_cables),
+        switch_cables=str(optics.switch_cables),
     )
 
 
