@@ -114,12 +114,14 @@ def test_compare_prices_tokens_runs_and_break_even(compared, leaf_spine):
     arguments = [*SMALL, "--tokens", "15e12", "--cluster", leaf_spine, "--oversubscription", "1,8", *NEAR]
     _, out, _ = compared(*arguments, "--format", "json")
     result = json.loads(out)
+    # 4 nodes of 10.2 kW; 32 links on one switch of 747 W, 16 twin-port modules of 17 W, 32 of 9 W.
+    kilowatts = 4 * 10.2 + 0.747 + 16 * 0.017 + 32 * 0.009
     for each in result["clusters"]:
-        # 32 GPUs at 2.50 USD an hour; 4 nodes of 10.2 kW at 0.10 USD/kWh and PUE 1.3.
-        usd = each["step_time_s"] / 3600 * (32 * 2.5 + 40.8 * 1.3 * 0.1)
+        # 32 GPUs at 2.50 USD an hour; electricity at 0.10 USD/kWh and PUE 1.3.
+        usd = each["step_time_s"] / 3600 * (32 * 2.5 + kilowatts * 1.3 * 0.1)
         assert each["price_usd_per_token"] == pytest.approx(usd / (64 * 4096))
         assert each["price_usd_per_run"] == pytest.approx(15e12 * each["price_usd_per_token"])
-        assert each["usd_per_gpu_hour"] == pytest.approx(2.5 + 40.8 / 32 * 1.3 * 0.1)
+        assert each["usd_per_gpu_hour"] == pytest.approx(2.5 + kilowatts / 32 * 1.3 * 0.1)
     (pair,) = result["break_even"]
     assert pair["faster"].endswith("1:1")
     assert pair["most_usd_per_gpu_hour"] == pytest.approx(

@@ -44,15 +44,17 @@ def test_plan_publishes_money_and_energy_where_prices_are_given(told, cluster_fi
     result = json.loads(out)
     assert any(said.startswith("prices of 2026-11-30: 2.5 USD/h a GPU") for said in result["assumptions"])
     assert any("every node in use draws its full power" in said for said in result["assumptions"])
+    # 2 nodes of 10.2 kW; 16 links on one switch of 747 W, 8 twin-port modules of 17 W, 16 of 9 W.
+    kilowatts = 20.4 + 0.747 + 8 * 0.017 + 16 * 0.009
     for layout in result["layouts"]:
-        # 16 GPUs at 2.50 USD an hour; 2 nodes of 10.2 kW at 0.10 USD/kWh and PUE 1.3; 524,288 tokens.
+        # 16 GPUs at 2.50 USD an hour; electricity at 0.10 USD/kWh and PUE 1.3; 524,288 tokens.
         hours, tokens = layout["step_time_s"] / 3600, 64 * 8192
-        usd = hours * (16 * 2.5 + 20.4 * 1.3 * 0.1)
+        usd = hours * (16 * 2.5 + kilowatts * 1.3 * 0.1)
         assert layout["cost_usd_per_step"] == pytest.approx(usd)
         assert layout["cost_usd_per_million_tokens"] == pytest.approx(1e6 * usd / tokens)
         assert layout["cost_usd_per_run"] == pytest.approx(15e12 * usd / tokens)
-        assert layout["energy_j_per_step"] == pytest.approx(20400 * layout["step_time_s"])
-        assert layout["energy_kwh_per_million_tokens"] == pytest.approx(20.4 * hours * 1e6 / tokens)
+        assert layout["energy_j_per_step"] == pytest.approx(1e3 * kilowatts * layout["step_time_s"])
+        assert layout["energy_kwh_per_million_tokens"] == pytest.approx(kilowatts * hours * 1e6 / tokens)
 
 
 def test_plan_publishes_neither_without_prices(told):
@@ -86,8 +88,8 @@ def test_explain_traces_the_bill_to_the_prices(told, cluster_file):
     assert terms["cost_usd_per_step"]["value"] == pytest.approx(result["layout"]["cost_usd_per_step"])
     _, out, _ = told(*arguments)
     assert out.index("ENERGY") < out.index("MONEY") < out.index("FIGURES")
-    _, out, _ = told(*arguments, "--term", "gpu_usd_per_step")
-    assert "GPUs x price of one for a time x step time" in out
+    _, out, _ = told(*arguments, "--term", "rent_usd_per_s")
+    assert "GPUs x price of one for a time" in out
     assert "prices.yaml, 2026-11-30" in " ".join(out.split())
 
 
@@ -126,4 +128,7 @@ def test_init_writes_prices_that_are_read(tmp_path, monkeypatch, told):
 def test_schema_of_prices_is_printed(told):
     schema = json.loads(told("schema", "prices")[1])
     assert schema["properties"]["linkwise"]["const"] == "prices/1"
-    assert set(schema["properties"]) == {"linkwise", "date", "gpu_hour", "electricity", "pue"}
+    assert set(schema["properties"]) == {
+        "linkwise", "date", "gpu_hour", "electricity", "pue", "cooling", "hardware", "staff", "failures",
+        "checkpoint",
+    }  # fmt: skip

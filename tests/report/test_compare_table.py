@@ -55,7 +55,9 @@ def test_compare_result_puts_clusters_beside_the_first(two):
     assert (first.step_time_ratio, first.speed_ratio, first.verdict) == (1.0, 1.0, "equal")
     assert second.speed_ratio == pytest.approx(second.tokens_per_s_per_gpu / first.tokens_per_s_per_gpu)
     assert first.exposed_fraction == pytest.approx(sum(first.exposed_s.values()) / first.step_time_s)
-    assert second.energy_j_per_token == pytest.approx(4 * 6500 * second.step_time_s / JOB.tokens_per_step)
+    # 4 nodes of 6.5 kW; 32 links on one switch of 253 W, 5 W at each of their 64 ends.
+    power_w = 4 * 6500 + 253 + 64 * 5
+    assert second.energy_j_per_token == pytest.approx(power_w * second.step_time_s / JOB.tokens_per_step)
     (pair,) = two.break_even
     assert (pair.faster, pair.slower) == ("dgx-h100:2", "dgx-a100:4")
     assert pair.price_ratio == pytest.approx(1 / second.speed_ratio)

@@ -9,7 +9,7 @@ from linkwise.estimate.money import bills
 from linkwise.job import Job
 from linkwise.model import load_model
 from linkwise.search import compare
-from linkwise.search.break_even import break_even, gpu_usd_per_s
+from linkwise.search.break_even import break_even
 from linkwise.search.comparison import Contender
 
 LLAMA = Job(model=load_model("llama-3.1-8b"), sequence_length=4096, global_batch=64)
@@ -32,7 +32,7 @@ def usd_per_token(contender, gpu_usd_per_s):
 
 
 def test_break_even_of_equals_is_one():
-    found = break_even(LLAMA, *contenders(H100, H100))
+    found = break_even(*contenders(H100, H100))
     assert found.price_ratio == 1.0
     assert found.most_usd_per_gpu_s is None
 
@@ -40,7 +40,7 @@ def test_break_even_of_equals_is_one():
 @pytest.mark.parametrize("swap", [False, True])
 def test_break_even_at_its_price_a_token_costs_the_same(swap):
     there = contenders(replace(H100, prices=PRICES), replace(A100, prices=PRICES))
-    found = break_even(LLAMA, *(reversed(there) if swap else there))
+    found = break_even(*(reversed(there) if swap else there))
     assert found.faster is there[0]
     assert found.price_ratio > 1.0
     assert usd_per_token(found.faster, found.most_usd_per_gpu_s) == pytest.approx(
@@ -48,17 +48,20 @@ def test_break_even_at_its_price_a_token_costs_the_same(swap):
     )
 
 
-def test_gpu_usd_per_s_includes_the_electricity():
+def test_break_even_has_the_electricity_in_the_price_of_a_gpu():
     (there,) = contenders(replace(H100, prices=PRICES))
-    # Two nodes of 10.2 kW over 16 GPUs at PUE 1.3 and 0.10 USD/kWh beside 2.50 USD an hour.
-    assert gpu_usd_per_s(LLAMA, there) * 3600 == pytest.approx(2.5 + 20.4 / 16 * 1.3 * 0.1)
+    found = break_even(there, there)
+    # Two nodes of 10.2 kW, a switch of 747 W, 8 modules of 17 W and 16 of 9 W over 16 GPUs at PUE 1.3 and
+    # 0.10 USD/kWh beside 2.50 USD an hour.
+    kilowatts = 20.4 + 0.747 + 8 * 0.017 + 16 * 0.009
+    assert found.slower_usd_per_gpu_s * 3600 == pytest.approx(2.5 + kilowatts / 16 * 1.3 * 0.1)
 
 
 def test_break_even_without_prices_is_a_ratio_alone():
-    found = break_even(LLAMA, *contenders(H100, A100))
+    found = break_even(*contenders(H100, A100))
     assert (found.slower_usd_per_gpu_s, found.faster_usd_per_gpu_s, found.most_usd_per_gpu_s) == (None,) * 3
 
 
 def test_break_even_where_nothing_fits_is_none():
     (there,) = contenders(H100)
-    assert break_even(LLAMA, there, Contender(cluster=A100, best=None)) is None
+    assert break_even(there, Contender(cluster=A100, best=None)) is None

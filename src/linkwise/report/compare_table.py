@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -182,7 +182,7 @@ def _print_layouts(result: CompareResult, console: Console) -> None:
 
 
 def _print_break_even(
-    found: Sequence[BreakEvenResult], numbers: dict[str, str], console: Console, *, lacking: Set[str]
+    found: Sequence[BreakEvenResult], numbers: dict[str, str], console: Console, *, lacking: Collection[str]
 ) -> None:
     """Print what each faster cluster may cost, one sentence each; `lacking` have costs without a price."""
     if not found:
