@@ -26,7 +26,8 @@ def write_comparison(result: CompareResult, file: TextIO) -> None:
         The comparison as it is published.
     file
         Where to. Columns are the fields of a cluster; exposed communication is `exposed_tensor_s`,
-        `exposed_data_s`...; `wall_gpus` is empty where the wall is not reached.
+        `exposed_data_s`..., a line of the bill `staff_usd_per_million_tokens`...; `not_priced` names what the
+        money lacks; `wall_gpus` is empty where the wall is not reached.
     """
     rows = [dict(_cells(each, wall)) for each, wall in zip(result.clusters, result.wall, strict=True)]
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -43,7 +44,10 @@ def _cells(each: ComparedResult, wall: WallResult) -> Iterator[tuple[str, object
     yield from ((f"exposed_{kind}_s", time_s) for kind, time_s in (each.exposed_s or {}).items())
     for line in each.bill.lines if each.bill is not None else ():
         amount = line.usd_per_million_tokens
-        yield f"usd_per_million_tokens: {line.name}", "" if amount is None else amount
+        words = "_".join(line.name.replace(",", "").split()).lower()
+        yield f"{words}_usd_per_million_tokens", "" if amount is None else amount
+    if each.bill is not None:
+        yield "not_priced", "; ".join(each.bill.not_priced)
     yield "gpus", each.cluster.gpus
     yield "nodes", each.cluster.nodes
     yield "link", each.cluster.link or ""

@@ -62,7 +62,9 @@ class ComparedResult(PublishedResult):
         default=None, description="Communication that a step waits for, by kind."
     )
     exposed_fraction: float | None = Field(default=None, description="Their sum over the step time.")
-    energy_j_per_token: float | None = Field(default=None, description="Upper bound, without cooling.")
+    energy_j_per_token: float | None = Field(
+        default=None, description="Upper bound of nodes and fabric, without cooling."
+    )
     price_usd_per_token: float | None = Field(default=None, description="Only where prices are given.")
     price_usd_per_run: float | None = Field(
         default=None, description="Only where prices and the tokens of the whole training are given."

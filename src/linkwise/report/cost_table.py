@@ -36,7 +36,8 @@ def print_cost(cost: CostResult | None, console: Console, *, of: str) -> None:
     """
     if cost is None:
         return
-    print_line(console, f"What the cluster costs, and a million tokens of {of} [USD]")
+    heading = f"What the cluster costs, and a million tokens of {of} [USD]"
+    print_line(console, wrapped(heading, width=console.width))
     names = [line.name for line in cost.lines]
     per_hour = [line.usd_per_gpu_hour for line in cost.lines]
     per_million = [line.usd_per_million_tokens for line in cost.lines]
@@ -64,7 +65,7 @@ def print_costs(costs: Mapping[str, CostResult], console: Console) -> None:
     """
     if not costs:
         return
-    print_line(console, "What a million tokens costs, line by line [USD]")
+    print_line(console, wrapped("What a million tokens costs, line by line [USD]", width=console.width))
     names = _names(costs.values())
     columns = [
         Column(heading=f"# {key}", cells=_cells(_by_name(cost, names), cost.usd_per_million_tokens, cost))
