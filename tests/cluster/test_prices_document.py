@@ -137,7 +137,8 @@ def test_template_has_every_key_and_is_read_with_all_comments_taken_away():
     ("old", "new", "says"),
     [
         ("lifetime: 5 years", "", "hardware.lifetime: the key is required and missing"),
-        ("lifetime: 5 years", "lifetime: 5", "hardware.lifetime: '5' has no unit"),
+        ("lifetime: 5 years", "lifetime: 5", "hardware.lifetime: '5' has no unit; write a time as '5 years'"),
+        ("restart: 10 min", "restart: 0 min", "failures.restart: '0 min' is not above zero; write a time as '10 min'"),
         ("lifetime: 5 years", "lifetime: 5 min", "hardware.lifetime: is not between a day and a hundred years"),
         ("residual: 0.1", "residual: 1", "hardware.residual: 1 means that nothing is written off"),
         ("DGX_H100: 300000 USD", "dgxh: 1 USD", "hardware.systems.dgxh: unknown system 'dgxh'"),

@@ -10,7 +10,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from linkwise import catalog
 from linkwise.cluster.cluster import CableKind
 from linkwise.cluster.prices import Hardware
-from linkwise.documents import Document, Fraction, Misfits, Quantity, Seconds
+from linkwise.documents import Document, Fraction, Misfits, Quantity
 from linkwise.errors import InputError, nearest_names
 
 __all__ = ["HardwareDocument", "hardware_of"]
@@ -96,7 +96,9 @@ Cables = Annotated[_Amounts, _amounts(_cable_kind, "optical: 100 USD"), _SCHEMA]
 class HardwareDocument(Document):
     """What is bought, each at the price of one piece, and how it becomes a cost per time."""
 
-    lifetime: Seconds = Field(description="Time over which it is written off, such as 5 years.")
+    lifetime: Annotated[float, Quantity("s", example="5 years")] = Field(
+        description="Time over which it is written off, such as 5 years."
+    )
     residual: Fraction = Field(default=0.0, description="What it is worth then, of its price.")
     support: Fraction | None = Field(
         default=None, description="Support and maintenance for a year, of the price of all hardware."

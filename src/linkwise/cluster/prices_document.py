@@ -12,7 +12,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from linkwise.cluster.hardware_prices import HardwareDocument, hardware_of
 from linkwise.cluster.prices import Checkpoints, Part, Prices, Staff
-from linkwise.documents import Document, Misfits, Quantity, Seconds, parse_document, read_text
+from linkwise.documents import Document, Misfits, Quantity, parse_document, read_text
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +49,10 @@ Day = Annotated[
 
 UsdPerSecond = Annotated[float, Quantity("usd_per_s")]
 UsdPerJoule = Annotated[float, Quantity("usd_per_j")]
+UsdPerHour = Annotated[float, Quantity("usd_per_s", example="120 USD/h")]
 WorkingTime = Annotated[float, Quantity("s_per_s")]
+Mtbf = Annotated[float, Quantity("s", example="50000 h")]
+Pause = Annotated[float, Quantity("s", example="10 min")]
 
 _NEVER_S = 1e4 * 365.25 * 86400.0
 """Longer than this a mean time between failures is a slip of the pen: 10,000 years [s]."""
@@ -78,7 +81,7 @@ class StaffHoursDocument(Document):
 class StaffDocument(Document):
     """People who run and tune a cluster; a fabric that is cheap to buy may be dear to tune."""
 
-    hour: UsdPerSecond = Field(description="What an hour of theirs costs.")
+    hour: UsdPerHour = Field(description="What an hour of theirs costs.")
     per_1000_gpus: StaffHoursDocument = Field(description="Their working time for 1,000 GPUs, by fabric.")
 
     @model_validator(mode="after")
@@ -102,18 +105,18 @@ class StaffDocument(Document):
 class MtbfDocument(Document):
     """Mean time between failures of one part, those that interrupt training."""
 
-    gpu: Seconds | None = None
-    node: Seconds | None = Field(default=None, description="All of a node that is not stated apart.")
-    nic: Seconds | None = None
-    switch: Seconds | None = None
-    cable: Seconds | None = Field(default=None, description="With its transceivers.")
+    gpu: Mtbf | None = None
+    node: Mtbf | None = Field(default=None, description="All of a node that is not stated apart.")
+    nic: Mtbf | None = None
+    switch: Mtbf | None = None
+    cable: Mtbf | None = Field(default=None, description="With its transceivers.")
 
 
 class FailuresDocument(Document):
     """How often training is interrupted, and how long it stands then."""
 
     mtbf: MtbfDocument
-    restart: Seconds = Field(description="From an interruption until training goes on.")
+    restart: Pause = Field(description="From an interruption until training goes on.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -137,8 +140,8 @@ class FailuresDocument(Document):
 class CheckpointDocument(Document):
     """How often a run saves its state, and what that takes."""
 
-    write: Seconds = Field(description="Time that training stands still for one.")
-    interval: Seconds | None = Field(
+    write: Pause = Field(description="Time that training stands still for one.")
+    interval: Pause | None = Field(
         default=None, description="Training time from one to the next; the best one if left out."
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from linkwise.estimate import cost_terms, energy, goodput
 from linkwise.estimate.cost_inputs import CostInputs, cost_inputs
+from linkwise.estimate.cost_lines import bought_words
 from linkwise.estimate.money import BILL_TERMS, bill_evaluation, bill_targets
 from linkwise.estimate.origins import Origin
 from linkwise.estimate.trace import TracedInput, TracedTerm
@@ -101,6 +102,8 @@ def _origins(cluster: Cluster, prices: Prices, inputs: CostInputs) -> dict[str, 
     for name, unit in _PRICE_UNITS.items():
         said = "not stated in " if _is_absent(name, prices, inputs) else ""
         origins[name] = Origin(kind="prices", unit=unit, source=f"{said}{where}")
+    for name, words in bought_words(inputs).items():
+        origins[name] = Origin(kind="prices", unit="USD", source=f"{words}; {where}")
     for name in ("consumers", "gpus", "nodes", "nics", "switches", "cables"):
         origins[name] = Origin(kind="cluster", source=cluster.name)
     for name in ("tokens_per_step", "steps"):

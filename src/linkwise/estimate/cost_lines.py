@@ -10,13 +10,12 @@ from linkwise.estimate.cost_terms import LINE_TERMS
 from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
-    from linkwise.cluster import Cluster
     from linkwise.cluster.prices import Prices
     from linkwise.estimate.columns import Evaluation
     from linkwise.estimate.cost_inputs import CostInputs
     from linkwise.network.built_fabric import PricedPart
 
-__all__ = ["CostLine", "cost_lines", "fabric_lines", "not_stated", "price_words", "usd"]
+__all__ = ["CostLine", "bought_words", "cost_lines", "fabric_lines", "not_stated", "price_words", "usd"]
 
 _YEAR_S = 365.25 * 86400.0
 
@@ -156,10 +155,29 @@ def usd(amount: float) -> str:
     return f"{amount:,.0f} USD" if amount >= 100 else f"{amount:.4g} USD"
 
 
+def bought_words(inputs: CostInputs) -> dict[str, str]:
+    """Return what purchase prices are of, by the column that holds them; none where nothing is bought.
+
+    Parameters
+    ----------
+    inputs
+        What the bill is computed from.
+    """
+    words = {}
+    if inputs.nodes is not None and inputs.nodes.unit_usd is not None:
+        words["nodes_usd"] = _bought(inputs.nodes)
+    priced = [_bought(each) for each in inputs.parts if each.unit_usd is not None]
+    if priced:
+        share = "" if inputs.fabric_share == 1 else f", {100 * inputs.fabric_share:.3g} % of it"
+        words["fabric_usd"] = f"{'; '.join(priced)}{share}"
+    return words
+
+
 def _bought(part: PricedPart | None) -> str:
     if part is None or part.unit_usd is None:
         return "nothing"
-    return f"{part.count:,} {part.item} x {usd(part.unit_usd)} = {usd(part.count * part.unit_usd)}"
+    item = f"{part.item} cables" if part.part == "cable" else part.item
+    return f"{part.count:,} {item} x {usd(part.unit_usd)} = {usd(part.count * part.unit_usd)}"
 
 
 def _written_off(columns: Mapping[str, float]) -> str:
@@ -202,19 +220,19 @@ def not_stated(prices: Prices) -> tuple[str, ...]:
     return tuple(what for what, is_absent in absent.items() if is_absent)
 
 
-def price_words(cluster: Cluster, prices: Prices) -> str:
+def price_words(prices: Prices) -> str:
     """Return the prices of a cluster and what they leave out, in a sentence for a reader.
 
     Parameters
     ----------
-    cluster, prices
-        What there is and what it costs.
+    prices
+        What a cluster costs.
     """
     words = []
     if prices.gpu_usd_per_s is not None:
         words.append(f"{format_quantity(prices.gpu_usd_per_s, 'usd_per_s')} a GPU")
     if prices.hardware is not None:
-        what = f"{cluster.name} bought" if prices.gpu_usd_per_s is None else "the fabric bought"
+        what = "hardware bought" if prices.gpu_usd_per_s is None else "the fabric bought"
         words.append(f"{what} and written off in {_years(prices.hardware.lifetime_s)}")
     if prices.electricity_usd_per_j is not None:
         rate = format_quantity(prices.electricity_usd_per_j, "usd_per_j")

@@ -226,10 +226,12 @@ def bill_assumptions(cluster: Cluster) -> tuple[str, ...]:
     prices = cluster.prices
     if prices is None:
         return ()
-    words = [f"prices of {prices.date}: {price_words(cluster, prices)}"]
+    words = [f"prices of {prices.date}: {price_words(prices)}"]
     missing = cost_inputs(cluster, prices).not_priced
     if missing:
         words.append(f"money: not priced, and so not counted: {'; '.join(missing)}")
+    if prices.hardware is not None or prices.staff is not None:
+        words.append("money: the cluster trains all the time; hours in which it idles are on no bill")
     if prices.checkpoints is not None:
         words.append(
             "goodput: parts fail at constant rates; the first failure interrupts training (Daly 2006)"

@@ -147,7 +147,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     switch, link = parts_of(cluster)
     built = build(cluster, wiring)
     optics, power_w = built.optics, built.power_w
-    each_w, power_words = switch_power_w(switch)
+    each_w, _ = switch_power_w(switch)
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
@@ -185,16 +185,24 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         collisions=collisions,
         failures=_failures(wiring, gpus_per_node),
         arithmetic=list(wiring.arithmetic),
-        assumptions=[
-            *cluster.assumptions,
-            *_wiring_words(wiring, cluster.fabric.oversubscription),
-            f"power: {power_words}",
-            optics.words,
-            *_price_words(cluster),
-            *collision_words,
-            "failures: one part at a time, and traffic spreads evenly over the links that are left",
-        ],
+        assumptions=list(_assumptions(cluster, wiring, optics, collision_words)),
     )
+
+
+def _assumptions(
+    cluster: Cluster, wiring: Wiring, optics: Optics, collision_words: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield what was taken for granted, in sentences for a reader."""
+    from linkwise.network.clos import parts_of
+    from linkwise.network.optics import switch_power_w
+
+    yield from cluster.assumptions
+    yield from _wiring_words(wiring, cluster.fabric.oversubscription)
+    yield f"power: {switch_power_w(parts_of(cluster)[0])[1]}"
+    yield optics.words
+    yield from _price_words(cluster)
+    yield from collision_words
+    yield "failures: one part at a time, and traffic spreads evenly over the links that are left"
 
 
 def _installed_gpus_per_node(cluster: Cluster) -> int:
