@@ -84,6 +84,8 @@ _SCHEMA = WithJsonSchema(
         "minProperties": 1,
     }
 )
+Lifetime = Annotated[float, Quantity("s", example="5 years")]
+
 _Amounts = dict[str, float]
 Systems = Annotated[_Amounts, _amounts(_of_catalogue("system"), "dgx-h100: 300000 USD"), _SCHEMA]
 Gpus = Annotated[_Amounts, _amounts(_of_catalogue("gpu"), "h100-sxm: 25000 USD"), _SCHEMA]
@@ -96,9 +98,7 @@ Cables = Annotated[_Amounts, _amounts(_cable_kind, "optical: 100 USD"), _SCHEMA]
 class HardwareDocument(Document):
     """What is bought, each at the price of one piece, and how it becomes a cost per time."""
 
-    lifetime: Annotated[float, Quantity("s", example="5 years")] = Field(
-        description="Time over which it is written off, such as 5 years."
-    )
+    lifetime: Lifetime = Field(description="Time over which it is written off, such as 5 years.")
     residual: Fraction = Field(default=0.0, description="What it is worth then, of its price.")
     support: Fraction | None = Field(
         default=None, description="Support and maintenance for a year, of the price of all hardware."
