@@ -172,7 +172,7 @@ def test_lines_say_how_they_came_about():
     words = {line.name: line.arithmetic for line in cluster_bill(priced(OWNED)).lines}
     assert words["nodes"] == "32 dgx-h100 x 300,000 USD = 9,600,000 USD, written off down to 10 % in 5 years"
     assert words["staff"] == "256 GPUs / 1,000 x 40 h/month (infiniband) x 120 USD/h"
-    assert words["electricity, nodes"] == "32 x 10.2 kW x PUE 1.3 x 0.1 USD/kWh"
+    assert words["electricity, nodes"] == "32 nodes x 10.2 kW x PUE 1.3 x 0.1 USD/kWh"
 
 
 def test_ethernet_has_the_hours_of_its_own_family():
@@ -206,6 +206,12 @@ def test_nics_with_a_price_are_paid_beside_the_nodes():
     assert lines(apart)["fabric"] == pytest.approx((888_800 + 256 * 1500) * 0.9 / 5)
 
 
+def test_nics_with_a_price_are_paid_where_the_fabric_cannot_be_counted():
+    apart = replace(OWNED, hardware=replace(BOUGHT, node_usd=2e5, nics={"connectx-7": 1500.0}))
+    assert lines(apart, "dgx-h100:1")["fabric"] == pytest.approx(8 * 1500 * 0.9 / 5)
+    assert "fabric" not in lines(OWNED, "dgx-h100:1")
+
+
 def test_gpus_by_the_hour_with_a_fabric_that_is_bought():
     fabric = replace(BOUGHT, systems={})
     found = lines(replace(OWNED, gpu_usd_per_s=2.5 / 3600, hardware=fabric))
@@ -230,7 +236,11 @@ def test_cooling_is_of_the_power_of_machines():
         (
             {"hardware": replace(BOUGHT, node_usd=1.0), "staff": None},
             "aws-p5:2",
-            ("the fabric (its switch is not known)", "electricity of the fabric"),
+            (
+                "the fabric (its switch is not known)",
+                "electricity of nodes beside their GPUs",
+                "electricity of the fabric",
+            ),
         ),
     ],
 )  # fmt: skip

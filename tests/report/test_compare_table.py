@@ -161,3 +161,16 @@ def test_print_comparison_escapes_what_a_name_would_do_to_the_terminal():
     wall = network_wall(JOB, cluster, most_gpus=16, share_fraction=0.2)
     result = compare_result(compare(JOB, [cluster]), [wall], wall_share_fraction=0.2, scaling=Scaling.WEAK)
     assert "\x1b" not in printed(result)
+
+
+def test_energy_of_a_cluster_whose_fabric_is_not_known_is_more_than_it_says():
+    result = published(JOB, "dgx-h100:2", "aws-p5:2")
+    assert [each.energy_leaves_out for each in result.clusters] == [
+        [],
+        ["nodes beside their GPUs", "the fabric"],
+    ]
+    lines = printed(result).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("Energy and money"))
+    first, second = lines[start + 3 : start + 5]
+    assert ">" not in first
+    assert second.split()[1].startswith(">")

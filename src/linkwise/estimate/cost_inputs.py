@@ -14,6 +14,7 @@ from linkwise.network.built_fabric import (
     PricedPart,
     UnbuiltFabric,
     built_fabric,
+    priced_nics,
     priced_parts,
 )
 
@@ -82,7 +83,7 @@ def cost_inputs(cluster: Cluster, prices: Prices) -> CostInputs:
     hardware = prices.hardware
     share = cluster.nodes_in_use / cluster.nodes
     nodes = _nodes(cluster, hardware) if hardware is not None and prices.gpu_usd_per_s is None else None
-    parts = priced_parts(cluster, built) if isinstance(built, BuiltFabric) and hardware is not None else ()
+    parts = () if hardware is None else _fabric_parts(cluster, built)
     family = fabric_family(cluster, prices)
     columns = {
         **_price_columns(prices, family),
@@ -165,9 +166,9 @@ def _failure_columns(
     saved = prices.checkpoints
     wiring = built.wiring if isinstance(built, BuiltFabric) else None
     cables = 0 if wiring is None else wiring.node_cables + wiring.spine_cables + wiring.core_cables
-    rates = {
-        f"{part}_failures_per_s": 1.0 / prices.mtbf_s[part] if part in prices.mtbf_s else 0.0 for part in Part
-    }
+    # Without checkpoints it is not known what a failure costs, and any interval gives a goodput of 1.
+    counted = {} if saved is None else prices.mtbf_s
+    rates = {f"{part}_failures_per_s": 1.0 / prices.mtbf_s[part] if part in counted else 0.0 for part in Part}
     return {
         **rates,
         "gpus": cluster.gpus,
@@ -177,9 +178,16 @@ def _failure_columns(
         "cables": share * cables,
         "restart_s": prices.restart_s or 0.0,
         "checkpoint_write_s": 0.0 if saved is None else saved.write_s,
-        # Without checkpoints nothing is lost, and any interval gives a goodput of 1.
         "stated_interval_s": 1.0 if saved is None else saved.interval_s or 0.0,
     }
+
+
+def _fabric_parts(cluster: Cluster, built: BuiltFabric | UnbuiltFabric) -> tuple[PricedPart, ...]:
+    """Return what is bought of the fabric; of one that is not built the NICs, where they have a price."""
+    if isinstance(built, BuiltFabric):
+        return priced_parts(cluster, built)
+    nics = priced_nics(cluster)
+    return (nics,) if nics.unit_usd is not None and nics.count else ()
 
 
 def _nodes(cluster: Cluster, hardware: Hardware) -> PricedPart:
@@ -189,7 +197,7 @@ def _nodes(cluster: Cluster, hardware: Hardware) -> PricedPart:
         sold = catalog.system(cluster.system)
         nodes = max(1, sold.gpus // sold.gpus_per_node)
         if sold.name in hardware.systems:
-            item = sold.name if nodes == 1 else f"1/{nodes} of {sold.name}"
+            item = sold.name if nodes == 1 else f"{sold.name} (1/{nodes})"
             return PricedPart(
                 part="node", item=item, count=count, unit_usd=hardware.systems[sold.name] / nodes
             )
@@ -219,8 +227,8 @@ def _missing(
     if prices.hardware is not None and reason is not None:
         yield f"the fabric ({reason})"
     paid = prices.electricity_usd_per_j is not None or prices.cooling_usd_per_j is not None
-    if paid and draw is not None and draw.fabric.power_w is None:
-        yield "electricity of the fabric"
+    if paid and draw is not None:
+        yield from (f"electricity of {what}" for what in draw.left_out)
     yield from unstated_staff(cluster, prices)
     if reason is not None and {Part.SWITCH, Part.CABLE} & set(prices.mtbf_s):
         yield f"failures of switches and cables ({reason})"

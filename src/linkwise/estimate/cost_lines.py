@@ -102,7 +102,8 @@ def _words(inputs: CostInputs) -> dict[str, Callable[[], str]]:
         return f"parts for {usd(columns['fabric_usd'])}{share}, {_written_off(columns)}"
 
     def node_electricity() -> str:
-        power = f"{columns['consumers']:,.0f} x {format_quantity(columns['consumer_power_w'], 'w')}"
+        what = "nodes" if inputs.draw is None or inputs.draw.consumer == "node" else "GPUs"
+        power = f"{columns['consumers']:,.0f} {what} x {format_quantity(columns['consumer_power_w'], 'w')}"
         return f"{power}{_metered(columns)}"
 
     return {

@@ -85,6 +85,12 @@ class PowerDraw:
     fabric: FabricDraw
 
     @property
+    def left_out(self) -> tuple[str, ...]:
+        """Return what draws power that is not known, in a few words each."""
+        rest = ("nodes beside their GPUs",) if self.consumer == "GPU" else ()
+        return (*rest, *(("the fabric",) if self.fabric.power_w is None else ()))
+
+    @property
     def assumption(self) -> str:
         """Return what is taken for granted, in a sentence for a reader."""
         each = f"{format_quantity(self.figure.value, 'w')} ({self.figure.basis})"

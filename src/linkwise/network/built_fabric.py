@@ -14,7 +14,15 @@ from linkwise.network.optics import Optics, optics_of_fabric, switch_power_w
 from linkwise.network.wiring import Wiring
 from linkwise.units import format_quantity
 
-__all__ = ["BuiltFabric", "PricedPart", "UnbuiltFabric", "build", "built_fabric", "priced_parts"]
+__all__ = [
+    "BuiltFabric",
+    "PricedPart",
+    "UnbuiltFabric",
+    "build",
+    "built_fabric",
+    "priced_nics",
+    "priced_parts",
+]
 
 _HALF = "half of "
 
@@ -150,14 +158,13 @@ def priced_parts(cluster: Cluster, built: BuiltFabric) -> tuple[PricedPart, ...]
     built
         Its fabric.
     """
-    hardware = None if cluster.prices is None else cluster.prices.hardware
-    bought = hardware or Hardware(lifetime_s=1.0)
+    bought = _bought(cluster)
     switch = cluster.fabric.switch or ""
     return (
         PricedPart(
             part="switch", item=switch, count=built.wiring.switches, unit_usd=bought.switches.get(switch)
         ),
-        _nics(cluster, bought),
+        priced_nics(cluster),
         *_transceivers(built.optics, bought.transceivers),
         *(
             PricedPart(part="cable", item=str(kind), count=count, unit_usd=bought.cables.get(kind))
@@ -166,8 +173,20 @@ def priced_parts(cluster: Cluster, built: BuiltFabric) -> tuple[PricedPart, ...]
     )
 
 
-def _nics(cluster: Cluster, bought: Hardware) -> PricedPart:
-    """Return the NICs: apart where they have a price of their own, else part of a node that has one."""
+def _bought(cluster: Cluster) -> Hardware:
+    hardware = None if cluster.prices is None else cluster.prices.hardware
+    return hardware or Hardware(lifetime_s=1.0)
+
+
+def priced_nics(cluster: Cluster) -> PricedPart:
+    """Return the NICs: apart where they have a price of their own, else part of a node that has one.
+
+    Parameters
+    ----------
+    cluster
+        What there is, with its prices or without.
+    """
+    bought = _bought(cluster)
     name = cluster.nic or "NIC"
     unit = bought.nics.get(name)
     rented = cluster.prices is not None and cluster.prices.gpu_usd_per_s is not None

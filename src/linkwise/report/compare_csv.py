@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["write_comparison"]
 
-_TAKEN_APART = ("cluster", "exposed_s", "layout", "closest", "bill")
+_TAKEN_APART = ("cluster", "exposed_s", "layout", "closest", "bill", "energy_leaves_out")
 """Fields that are no single value; exposed communication and bills get a column for each kind and line."""
 
 
@@ -48,6 +48,7 @@ def _cells(each: ComparedResult, wall: WallResult) -> Iterator[tuple[str, object
         yield f"{words}_usd_per_million_tokens", "" if amount is None else amount
     if each.bill is not None:
         yield "not_priced", "; ".join(each.bill.not_priced)
+    yield "energy_leaves_out", "; ".join(each.energy_leaves_out)
     yield "gpus", each.cluster.gpus
     yield "nodes", each.cluster.nodes
     yield "link", each.cluster.link or ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -161,11 +162,26 @@ def _money_columns(clusters: Sequence[ComparedResult]) -> Iterator[Column]:
         if any(value(each) is not None for each in clusters):
             yield _column(heading, clusters, value, written, group=heading)
 
-    yield from known("energy per\ntoken [J]", lambda each: each.energy_j_per_token, three_digits)
-    yield from known("USD per\nmillion tokens", lambda each: each.price_usd_per_token, _per_million)
-    yield from known("USD\nper run", lambda each: each.price_usd_per_run, three_digits)
-    yield from known("USD per\nGPU-hour", lambda each: each.usd_per_gpu_hour, three_digits)
+    short_energy = [bool(each.energy_leaves_out) for each in clusters]
+    short_money = [each.bill is not None and bool(each.bill.not_priced) for each in clusters]
+    for column in known("energy per\ntoken [J]", lambda each: each.energy_j_per_token, three_digits):
+        yield _more(column, short_energy)
+    for column in (
+        *known("USD per\nmillion tokens", lambda each: each.price_usd_per_token, _per_million),
+        *known("USD\nper run", lambda each: each.price_usd_per_run, three_digits),
+        *known("USD per\nGPU-hour", lambda each: each.usd_per_gpu_hour, three_digits),
+    ):
+        yield _more(column, short_money)
     yield from known("whole\ntraining", lambda each: each.training_time_s, duration)
+
+
+def _more(column: Column, is_short: Sequence[bool]) -> Column:
+    """Return a column whose amounts are more than they say where something is not counted."""
+    cells = [
+        f">{cell}" if short and cell != _NOTHING else cell
+        for cell, short in zip(column.cells, is_short, strict=True)
+    ]
+    return replace(column, cells=tuple(cells))
 
 
 def _per_million(usd_per_token: float) -> str:

@@ -65,6 +65,9 @@ class ComparedResult(PublishedResult):
     energy_j_per_token: float | None = Field(
         default=None, description="Upper bound of nodes and fabric, without cooling."
     )
+    energy_leaves_out: list[str] = Field(
+        default_factory=list, description="What draws power that is not known: the energy lacks it."
+    )
     price_usd_per_token: float | None = Field(default=None, description="Only where prices are given.")
     price_usd_per_run: float | None = Field(
         default=None, description="Only where prices and the tokens of the whole training are given."
@@ -230,7 +233,7 @@ def _compared(each: Contender, *, reference: Contender | None, job: Job) -> Comp
 def _fitting(
     each: Contender, best: Estimate, cluster: ClusterResult, *, reference: Contender | None, job: Job
 ) -> ComparedResult:
-    from linkwise.estimate.energy import energy_of_token_j
+    from linkwise.estimate.energy import energy_of_token_j, power_draw
     from linkwise.search.comparison import exposed_s, verdict
 
     (layout,) = layout_results([best], job=job, cluster=each.cluster)
@@ -239,6 +242,7 @@ def _fitting(
     bill = cost_result(job, each.cluster, best.step_time_s)
     per_million = None if bill is None else bill.usd_per_million_tokens
     said = None if reference is None else verdict(each, reference)
+    draw = power_draw(each.cluster)
     return ComparedResult(
         name=cluster.name,
         cluster=cluster,
@@ -253,6 +257,7 @@ def _fitting(
         exposed_s=dict(exposed),
         exposed_fraction=sum(exposed.values()) / best.step_time_s,
         energy_j_per_token=energy_of_token_j(job, each.cluster, best.step_time_s),
+        energy_leaves_out=[] if draw is None else list(draw.left_out),
         price_usd_per_token=None if per_million is None else per_million / 1e6,
         price_usd_per_run=layout.cost_usd_per_run,
         usd_per_gpu_hour=None if bill is None else bill.usd_per_gpu_hour,
