@@ -8,7 +8,6 @@ from linkwise.cluster.cluster import CableKind
 from linkwise.cluster.prices import Checkpoints, Hardware, Part, Prices, Staff
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import InputError
-from linkwise.estimate.bill_trace import trace_bill
 from linkwise.estimate.money import bill_assumptions, bills, cluster_bill
 from linkwise.job import Job
 from linkwise.model import load_model
@@ -68,7 +67,8 @@ def test_energy_is_none_when_no_power_is_known():
 def test_nothing_is_said_without_prices():
     cluster = priced(None)
     assert bills(JOB, cluster, [10.0]) is None
-    assert bill_assumptions(cluster) == trace_bill(JOB, cluster, 10.0) == ()
+    assert cluster_bill(cluster) is None
+    assert bill_assumptions(cluster) == ()
 
 
 @pytest.mark.parametrize(
@@ -87,34 +87,6 @@ def test_nothing_is_said_without_prices():
 )
 def test_assumptions_name_the_prices_and_their_day(prices, says):
     assert bill_assumptions(priced(prices))[0] == f"prices of 2026-11-30: {says}"
-
-
-def test_trace_gives_every_term_with_inputs_and_where_prices_stand():
-    terms = {term.name: term for term in trace_bill(JOB, priced(ALL), 10.0)}
-    assert terms["cost_usd_per_step"].value == pytest.approx(1.902071, rel=1e-6)
-    assert [terms[name].group for name in ("energy_j_per_step", "cost_usd_per_run")] == ["energy", "money"]
-    inputs = {each.name: each for term in terms.values() for each in term.inputs}
-    assert inputs["gpu_usd_per_s"].origin == "prices"
-    assert inputs["gpu_usd_per_s"].source == "p.yaml, 2026-11-30"
-    assert inputs["consumer_power_w"].basis == "assumed"
-    assert inputs["energy_j_per_step"].origin == "term"
-
-
-def test_trace_has_no_energy_when_no_power_is_known():
-    names = [term.name for term in trace_bill(JOB, priced(HOURS, "vr-nvl144:18"), 10.0)]
-    assert "cost_usd_per_step" in names
-    assert not [name for name in names if name.startswith("energy")]
-
-
-def test_trace_says_what_is_not_stated():
-    terms = trace_bill(JOB, priced(HOURS), 10.0)
-    names = {term.name for term in terms}
-    # Lines of nothing are left out, and so is goodput where checkpoints are not stated.
-    assert {"rent_usd_per_s", "cost_usd_per_s"} <= names
-    assert not names & {"node_electricity_usd_per_s", "nodes_usd_per_s", "goodput_fraction"}
-    terms = trace_bill(JOB, priced(replace(ALL, pue=None)), 10.0)
-    sources = {each.name: each.source for term in terms for each in term.inputs}
-    assert sources["pue"] == "not stated in p.yaml, 2026-11-30"
 
 
 YEAR = 365.25 * 86400.0
