@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from linkwise.cluster.changes import Change
     from linkwise.cluster.prices import Prices
 
-__all__ = ["Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
+__all__ = ["CableKind", "Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
 
 
 class FabricKind(StrEnum):
@@ -46,6 +46,17 @@ class RoutingKind(StrEnum):
     """Flows are placed on paths by hand, without collisions."""
     ECMP = "ecmp"
     """A hash of the flow chooses the path."""
+
+
+class CableKind(StrEnum):
+    """What a cable is, and with it what is bought beside it."""
+
+    OPTICAL = "optical"
+    """A fibre, with a transceiver at each end that is bought apart."""
+    DAC = "dac"
+    """Direct-attach copper: its ends are part of it."""
+    AOC = "aoc"
+    """An active optical cable: its ends are part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +93,8 @@ class Fabric:
         How flows are laid on paths.
     planes
         Links of one NIC, each to a network of its own; they are not joined.
+    node_cables, switch_cables
+        What cables between nodes and leaves are, and those between switches.
     """
 
     kind: FabricKind
@@ -90,6 +103,8 @@ class Fabric:
     oversubscription: float = 1.0
     routing: Routing = Routing()
     planes: int = 1
+    node_cables: CableKind = CableKind.OPTICAL
+    switch_cables: CableKind = CableKind.OPTICAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from pydantic import (
 
 from linkwise import catalog
 from linkwise.cluster.changes_document import ChangeDocument, change_misfits
-from linkwise.cluster.cluster import FabricKind, Routing, RoutingKind
+from linkwise.cluster.cluster import CableKind, FabricKind, Routing, RoutingKind
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
 from linkwise.cluster.prices import Prices
 from linkwise.cluster.prices_document import read_prices
@@ -116,6 +116,10 @@ class FabricDocument(Document):
     planes: Annotated[int, Field(strict=True, ge=1, le=16)] = Field(
         default=1, description="Links of one NIC, each to a network of its own."
     )
+    node_cables: CableKind = Field(
+        default=CableKind.OPTICAL, description="Between nodes and leaves; what the fabric draws and costs."
+    )
+    switch_cables: CableKind = Field(default=CableKind.OPTICAL, description="Between switches.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -138,11 +142,13 @@ class FabricDocument(Document):
                 )
             if self.routing != "adaptive":
                 yield "routing", f"has no effect: {self.kind} has one path; leave it out"
+        if self.kind is FabricKind.SINGLE_SWITCH and self.switch_cables is not CableKind.OPTICAL:
+            yield "switch_cables", "has no effect: there is one switch; leave it out"
         if self.kind is FabricKind.NONE:
             if self.planes != 1:
                 yield "planes", "has no effect: there is no fabric (kind: none); leave it out"
-            for key in ("link", "switch"):
-                if getattr(self, key) is not None:
+            for key in ("link", "switch", "node_cables", "switch_cables"):
+                if getattr(self, key) not in (None, CableKind.OPTICAL):
                     yield key, "has no effect: there is no fabric (kind: none); leave it out"
 
 
@@ -241,13 +247,15 @@ class ClusterDocument(Document):
         return self
 
     def _price_misfits(self) -> Iterator[tuple[str, str]]:
-        if self.prices is None or self.prices.electricity_usd_per_j is None:
+        prices = self.prices
+        if prices is None or (prices.electricity_usd_per_j is None and prices.cooling_usd_per_j is None):
             return
+        key = "cooling" if prices.electricity_usd_per_j is None else "electricity"
         node = node_of(self.node)
         if node.power_w is None and catalog.gpu(node.gpu).tdp_w is None:
             what = f"the power of {node.system or node.gpu} is not in the catalogue"
-            todo = f"leave electricity out of {self.prices.path}, or describe the node with its power_w"
-            yield "prices", f"electricity has a price, but {what}; {todo}"
+            todo = f"leave {key} out of {prices.path}, or describe the node with its power_w"
+            yield "prices", f"{key} has a price, but {what}; {todo}"
 
 
 def routing_of(document: FabricDocument) -> Routing:

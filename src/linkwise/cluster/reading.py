@@ -201,6 +201,8 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         oversubscription=stated.oversubscription,
         routing=routing_of(stated),
         planes=stated.planes,
+        node_cables=stated.node_cables,
+        switch_cables=stated.switch_cables,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
     return fabric, rate, (words,) if parts.assumed else ()
