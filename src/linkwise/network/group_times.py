@@ -39,6 +39,9 @@ NETWORKS = (
 )
 """What joins domains, by its code; the first for groups of one domain."""
 
+_KEPT = 50_000
+"""Numbers of columns whose times are kept [1]."""
+
 
 def group_times_s(
     operation: str,
@@ -75,16 +78,29 @@ def group_times_s(
     columns = np.broadcast_arrays(
         ranks, local, generation, network, link_bytes_per_s, nic_bytes_per_s, size_bytes
     )
-    groups = np.stack([column.ravel() for column in columns[:-1]], axis=1)
-    sizes = np.maximum(columns[-1].ravel(), 1.0)
+    rows = np.stack([column.ravel() for column in columns])
+    times = _times(operation, rows.tobytes(), len(rows)) if rows.size <= _KEPT else _priced(operation, rows)
+    return times.reshape(columns[0].shape)
+
+
+@lru_cache(maxsize=256)
+def _times(operation: str, rows: bytes, columns: int) -> Floats:
+    """Return `_priced`, kept: a fit asks for the same groups again and again."""
+    times = _priced(operation, np.frombuffer(rows).reshape(columns, -1))
+    times.setflags(write=False)
+    return times
+
+
+def _priced(operation: str, rows: Floats) -> Floats:
+    groups, sizes = rows[:-1].T, np.maximum(rows[-1], 1.0)
     distinct, place = np.unique(groups, axis=0, return_inverse=True)
     order = np.argsort(place.ravel(), kind="stable")
     ends = np.cumsum(np.bincount(place.ravel(), minlength=len(distinct)))
     times = np.zeros(len(sizes))
-    for group, rows in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
+    for group, found in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
         if group[0] >= 2.0:
-            times[rows] = collective_times(operation, _setting(*group), sizes[rows]).time_s
-    return times.reshape(columns[0].shape)
+            times[found] = collective_times(operation, _setting(*group), sizes[found]).time_s
+    return times
 
 
 def hop_latency_s(network: Floats) -> Floats:
