@@ -8,6 +8,7 @@ column of a million candidate layouts costs a few hundred calls.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +40,19 @@ NETWORKS = (
 )
 """What joins domains, by its code; the first for groups of one domain."""
 
-_KEPT = 50_000
-"""Numbers of columns whose times are kept [1]."""
+_KEPT = 10_000
+"""Rows of columns whose times are kept [1]."""
+
+
+class _Group(NamedTuple):
+    """The columns of one group that its time depends on, but for the size."""
+
+    ranks: float
+    local: float
+    generation: float
+    network: float
+    link_bytes_per_s: float
+    nic_bytes_per_s: float
 
 
 def group_times_s(
@@ -75,32 +87,56 @@ def group_times_s(
     -----
     The groups of a domain share its NICs, so that a group has the shares of its own ranks.
     """
-    columns = np.broadcast_arrays(
-        ranks, local, generation, network, link_bytes_per_s, nic_bytes_per_s, size_bytes
-    )
-    rows = np.stack([column.ravel() for column in columns])
-    times = _times(operation, rows.tobytes(), len(rows)) if rows.size <= _KEPT else _priced(operation, rows)
-    return times.reshape(columns[0].shape)
+    links = (ranks, local, generation, network, link_bytes_per_s, nic_bytes_per_s)
+    shape = np.broadcast_shapes(*(column.shape for column in (*links, size_bytes)))
+    group, distinct = _distinct(links, shape)
+    sizes = np.broadcast_to(np.maximum(size_bytes, 1.0), shape).ravel()
+    if group is None:
+        times = _one(operation, distinct[0], sizes)
+    elif len(sizes) <= _KEPT:
+        times = _kept(operation, group.tobytes(), tuple(distinct), sizes.tobytes())
+    else:
+        times = _priced(operation, group, distinct, sizes)
+    return times.reshape(shape)
+
+
+def _distinct(
+    links: tuple[Floats, ...], shape: tuple[int, ...]
+) -> tuple[NDArray[np.intp] | None, list[_Group]]:
+    """Return the number of each row's group and the groups; ``None`` where all rows are of one."""
+    values = [np.unique(column, return_inverse=True) for column in links]
+    if all(len(each) == 1 for each, _ in values):
+        return None, [_Group(*(float(each[0]) for each, _ in values))]
+    code = np.zeros(1, dtype=np.int64)
+    for (each, place), column in zip(values, links, strict=True):
+        code = code * len(each) + place.reshape(column.shape)
+    found, group = np.unique(np.broadcast_to(code, shape).ravel(), return_inverse=True)
+    places = np.unravel_index(found, tuple(len(each) for each, _ in values))
+    rows = zip(*(each[place].tolist() for (each, _), place in zip(values, places, strict=True)), strict=True)
+    return group.ravel(), [_Group(*row) for row in rows]
 
 
 @lru_cache(maxsize=256)
-def _times(operation: str, rows: bytes, columns: int) -> Floats:
+def _kept(operation: str, group: bytes, distinct: tuple[_Group, ...], sizes: bytes) -> Floats:
     """Return `_priced`, kept: a fit asks for the same groups again and again."""
-    times = _priced(operation, np.frombuffer(rows).reshape(columns, -1))
+    times = _priced(operation, np.frombuffer(group, dtype=np.intp), list(distinct), np.frombuffer(sizes))
     times.setflags(write=False)
     return times
 
 
-def _priced(operation: str, rows: Floats) -> Floats:
-    groups, sizes = rows[:-1].T, np.maximum(rows[-1], 1.0)
-    distinct, place = np.unique(groups, axis=0, return_inverse=True)
-    order = np.argsort(place.ravel(), kind="stable")
-    ends = np.cumsum(np.bincount(place.ravel(), minlength=len(distinct)))
+def _priced(operation: str, group: NDArray[np.intp], distinct: list[_Group], sizes: Floats) -> Floats:
+    order = np.argsort(group, kind="stable")
+    ends = np.cumsum(np.bincount(group, minlength=len(distinct)))
     times = np.zeros(len(sizes))
-    for group, found in zip(distinct.tolist(), np.split(order, ends[:-1]), strict=True):
-        if group[0] >= 2.0:
-            times[found] = collective_times(operation, _setting(*group), sizes[found]).time_s
+    for one, rows in zip(distinct, np.split(order, ends[:-1]), strict=True):
+        times[rows] = _one(operation, one, sizes[rows])
     return times
+
+
+def _one(operation: str, group: _Group, sizes: Floats) -> Floats:
+    if group.ranks < 2.0:
+        return np.zeros(len(sizes))
+    return collective_times(operation, _setting(group), sizes).time_s
 
 
 def hop_latency_s(network: Floats) -> Floats:
@@ -130,21 +166,20 @@ def ring_share(network: Floats) -> Floats:
 
 
 @lru_cache(maxsize=65_536)
-def _setting(
-    ranks: float, local: float, generation: float, network: float, link: float, nic: float
-) -> Setting:
+def _setting(group: _Group) -> Setting:
     """Return where the ranks of a group run; domains are taken to be filled evenly."""
-    name = GENERATIONS[int(generation)]
-    domains = int(-(-ranks // local))
+    name = GENERATIONS[int(group.generation)]
+    domains = int(-(-group.ranks // group.local))
+    across = group.ranks / domains * group.nic_bytes_per_s
     return Setting(
         group=Communicator(
-            ranks=int(ranks),
+            ranks=int(group.ranks),
             domains=domains,
             generation=name,
-            local_bytes_per_s=planned_bytes_per_s(name, link),
-            network_bytes_per_s=ranks / domains * nic if domains > 1 else 0.0,
+            local_bytes_per_s=planned_bytes_per_s(name, group.link_bytes_per_s),
+            network_bytes_per_s=across if domains > 1 else 0.0,
             has_multicast=name in WITH_MULTICAST,
         ),
-        network=NETWORKS[int(network)] if domains > 1 else NETWORKS[0],
-        pair_bytes_per_s=link,
+        network=NETWORKS[int(group.network)] if domains > 1 else NETWORKS[0],
+        pair_bytes_per_s=group.link_bytes_per_s,
     )
