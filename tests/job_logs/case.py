@@ -17,6 +17,7 @@ _HOSTS = (
     ("hgx3", "hgx4", "hgx7", "hgx9"),
     ("ip-10-20-0-11", "ip-10-20-0-12", "ip-10-20-0-13", "ip-10-20-0-14"),
 )
+_FRAMEWORKS = ("pytorch", "nccl-tests", "pytorch", "", "pytorch")
 _LAUNCHERS = ("plain", "plain", "srun", "openmpi", "plain", "torchrun", "mpi-operator")
 
 
@@ -88,6 +89,7 @@ def job(case_id: str, version: str, **fields) -> Job:
         "hosts": _HOSTS[seed % len(_HOSTS)][:nodes],
         "launcher": _LAUNCHERS[seed % len(_LAUNCHERS)],
         "subnet": f"10.{seed % 40 + 10}.{seed % 7}",
+        "framework": _FRAMEWORKS[seed % len(_FRAMEWORKS)],
         "seed": seed,
     }
     return Job(release=release(version), **{**defaults, **fields})

@@ -3,14 +3,24 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from tests.job_logs.case import LogCase
-from tests.job_logs.faults import addresses, gpus, memory, networks, program, verbs
+from tests.job_logs.faults import (
+    addresses,
+    buses,
+    gpus,
+    identity,
+    isolation,
+    memory,
+    networks,
+    program,
+    verbs,
+)
 from tests.job_logs.stacks import stacks
 
 CAUSES: Mapping[str, Callable[[], Iterator[LogCase]]] = {
-    "acs_iommu": verbs.acs_iommu,
-    "bond": verbs.bond,
+    "acs_iommu": buses.acs_iommu,
+    "bond": buses.bond,
     "bootstrap": addresses.bootstrap,
-    "container": program.container,
+    "container": isolation.container,
     "cumem": memory.cumem,
     "desync": program.desync,
     "dmabuf": memory.dmabuf,
@@ -23,8 +33,8 @@ CAUSES: Mapping[str, Callable[[], Iterator[LogCase]]] = {
     "firewall": addresses.firewall,
     "gdr_off": networks.gdr_off,
     "gpu_hw": gpus.gpu_hw,
-    "harmless": program.harmless,
-    "host_identity": addresses.host_identity,
+    "harmless": isolation.harmless,
+    "host_identity": identity.host_identity,
     "ib_error": verbs.ib_error,
     "ipv6": addresses.ipv6,
     "link_flap": verbs.link_flap,
@@ -46,7 +56,7 @@ CAUSES: Mapping[str, Callable[[], Iterator[LogCase]]] = {
     "tcpx": networks.tcpx,
     "test_setup": program.test_setup,
     "topology": program.topology,
-    "version": addresses.version,
+    "version": identity.version,
 }
 """The vocabulary of causes, and who writes logs that have them and logs that only look like it."""
 

@@ -47,20 +47,21 @@ class Message:
 
 def info(name: str, releases: str, subsystems: str, where: str, text: str) -> Message:
     """Return a message of level INFO; `releases` is `first..last`."""
-    return _message(name, releases, INFO, subsystems, where, text)
+    return _message(INFO, name, releases, subsystems, where, text)
 
 
 def warn(name: str, releases: str, where: str, text: str) -> Message:
     """Return a message of level WARN, which every subsystem shows."""
-    return _message(name, releases, WARN, "ALL", where, text)
+    return _message(WARN, name, releases, "ALL", where, text)
 
 
 def bare(name: str, releases: str, where: str, text: str) -> Message:
     """Return a message that is printed without any prefix."""
-    return _message(name, releases, BARE, "ALL", where, text)
+    return _message(BARE, name, releases, "ALL", where, text)
 
 
-def _message(name: str, releases: str, level: str, subsystems: str, where: str, text: str) -> Message:
+def _message(level: str, name: str, releases: str, subsystems: str, *place: str) -> Message:
+    where, text = place
     first, _, last = releases.partition("..")
     return Message(
         name=name,

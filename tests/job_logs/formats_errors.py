@@ -2,6 +2,9 @@
 
 from tests.job_logs.formats import Message, info, warn
 
+# One message to a row, so that the table can be read down.
+# fmt: off
+
 _SOCKETS = (
     warn("no_interface", "2.4.8..", "bootstrap.cc", "Bootstrap : no socket interface found"),
     warn("no_oob_interface", "2.24.3..", "bootstrap.cc", "no device found matching {value}, verify NCCL_OOB_NET_IFNAME"),

@@ -2,6 +2,9 @@
 
 from tests.job_logs.formats import Message, bare, info
 
+# One message to a row, so that the table can be read down.
+# fmt: off
+
 _VERSION = (
     bare("version", "2.3.5..2.22.3", "init.cc", "NCCL version {version}+cuda{cuda}"),
     info("version", "2.23.4..", "ALL", "init.cc", "NCCL version {version}+cuda{cuda}"),
@@ -19,58 +22,22 @@ _VERSION = (
     info("bootstrap", "2.9.6..2.22.3", "INIT", "bootstrap.cc", "Bootstrap : Using {interface}:{address}<0>"),
     info("bootstrap", "2.23.4..2.23.4", "BOOTSTRAP", "bootstrap.cc", "Bootstrap : Using {interface}:{address}<0>"),
     info("bootstrap", "2.24.3..", "BOOTSTRAP", "bootstrap.cc", "Bootstrap: Using {interface}:{address}<0>"),
-    info(
-        "bootstrap_timings",
-        "2.23.4..",
-        "BOOTSTRAP|PROFILE",
-        "bootstrap.cc",
-        "Bootstrap timings total {total:f} (create {create:f}, send {send:f}, recv {recv:f}, ring {ring:f}, delay 0.000000)",
-    ),
+    info("bootstrap_timings", "2.23.4..", "BOOTSTRAP|PROFILE", "bootstrap.cc", "Bootstrap timings total {total:f} (create {create:f}, send {send:f}, recv {recv:f}, ring {ring:f}, delay 0.000000)"),
 )
 
 _MISSING = "libnccl-net.so: cannot open shared object file: No such file or directory"
 
 _PLUGINS = (
     info("no_plugin", "2.4.2..2.4.8", "INIT|NET", "init.cc", "NET/Plugin : No plugin found (libnccl-net.so)."),
-    info(
-        "no_plugin",
-        "2.5.6..2.16.5",
-        "INIT|NET",
-        "net.cc",
-        "NET/Plugin : No plugin found (libnccl-net.so), using internal implementation",
-    ),
+    info("no_plugin", "2.5.6..2.16.5", "INIT|NET", "net.cc", "NET/Plugin : No plugin found (libnccl-net.so), using internal implementation"),
     info("plugin_load", "2.17.1..2.18.6", "INIT|NET", "net.cc", f"NET/Plugin : Plugin load (libnccl-net.so) returned 2 : {_MISSING}"),
     info("no_plugin", "2.17.1..2.18.6", "INIT|NET", "net.cc", "NET/Plugin : No plugin found, using internal implementation"),
-    info(
-        "no_plugin",
-        "2.19.1..2.20.5",
-        "INIT|NET",
-        "net.cc",
-        f"NET/Plugin : dlerror={_MISSING} No plugin found (libnccl-net.so), using internal implementation",
-    ),
+    info("no_plugin", "2.19.1..2.20.5", "INIT|NET", "net.cc", f"NET/Plugin : dlerror={_MISSING} No plugin found (libnccl-net.so), using internal implementation"),
     info("no_plugin", "2.21.5..2.21.5", "INIT|NET", "net.cc", "NET/Plugin: No plugin found (libnccl-net.so)"),
-    info(
-        "plugin_load",
-        "2.21.5..2.21.5",
-        "ENV|TUNING",
-        "net.cc",
-        f"NET/Plugin: Plugin load returned 2 : {_MISSING} : when loading libnccl-net.so",
-    ),
+    info("plugin_load", "2.21.5..2.21.5", "ENV|TUNING", "net.cc", f"NET/Plugin: Plugin load returned 2 : {_MISSING} : when loading libnccl-net.so"),
     info("internal_plugin", "2.21.5..2.21.5", "INIT|NET", "net.cc", "NET/Plugin: Using internal network plugin."),
-    info(
-        "no_plugin",
-        "2.22.3..2.25.1",
-        "INIT|NET",
-        "net.cc",
-        "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin.",
-    ),
-    info(
-        "no_plugin",
-        "2.26.2..2.27.7",
-        "INIT|NET",
-        "plugin/plugin_open.cc",
-        "NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin.",
-    ),
+    info("no_plugin", "2.22.3..2.25.1", "INIT|NET", "net.cc", "NET/Plugin: Could not find: libnccl-net.so. Using internal network plugin."),
+    info("no_plugin", "2.26.2..2.27.7", "INIT|NET", "plugin/plugin_open.cc", "NET/Plugin: Could not find: libnccl-net.so. Using internal net plugin."),
     info("no_plugin", "2.28.3..", "INIT|NET", "plugin/plugin_open.cc", "NET/Plugin: Could not find: libnccl-net.so"),
     info("no_tuner", "2.22.3..2.25.1", "ENV|TUNING", "misc/tuner.cc", "TUNER/Plugin: Could not find: libnccl-tuner.so. Using internal tuner plugin."),
     info("no_tuner", "2.26.2..2.27.7", "ENV|TUNING", "plugin/plugin_open.cc", "TUNER/Plugin: Could not find: libnccl-tuner.so. Using internal tuner plugin."),

@@ -14,7 +14,9 @@ def lspci_acs(*, redirects: bool) -> str:
 
 
 def kernel_command_line(options: str) -> str:
-    return command("cat /proc/cmdline", f"BOOT_IMAGE=/boot/vmlinuz-5.15.0-91-generic root=UUID=1c1f ro quiet {options}")
+    return command(
+        "cat /proc/cmdline", f"BOOT_IMAGE=/boot/vmlinuz-5.15.0-91-generic root=UUID=1c1f ro quiet {options}"
+    )
 
 
 def dmesg(*rows: str) -> str:
@@ -31,7 +33,9 @@ def open_files(value: str) -> str:
 
 def shared_memory(size: str, used: str, free: str, percent: int) -> str:
     head = "Filesystem      Size  Used Avail Use% Mounted on"
-    return command("df -h /dev/shm", f"{head}\n{'shm':<15}{size:>5} {used:>5} {free:>5} {percent:>3}% /dev/shm")
+    return command(
+        "df -h /dev/shm", f"{head}\n{'shm':<15}{size:>5} {used:>5} {free:>5} {percent:>3}% /dev/shm"
+    )
 
 
 def modules(*names: str) -> str:
@@ -43,8 +47,18 @@ def ibstat(*ports: tuple[str, str, str, int]) -> str:
     """Return ibstat of (name, state, link layer, Gbit/s) of each HCA."""
     rows = []
     for name, state, layer, rate in ports:
-        rows += [f"CA '{name}'", "\tCA type: MT4129", "\tNumber of ports: 1", "\tPort 1:", f"\t\tState: {state}"]
-        rows += [f"\t\tPhysical state: {'LinkUp' if state == 'Active' else 'Polling'}", f"\t\tRate: {rate}", f"\t\tLink layer: {layer}"]
+        rows += [
+            f"CA '{name}'",
+            "\tCA type: MT4129",
+            "\tNumber of ports: 1",
+            "\tPort 1:",
+            f"\t\tState: {state}",
+        ]
+        rows += [
+            f"\t\tPhysical state: {'LinkUp' if state == 'Active' else 'Polling'}",
+            f"\t\tRate: {rate}",
+            f"\t\tLink layer: {layer}",
+        ]
     return command("ibstat", "\n".join(rows))
 
 
@@ -60,13 +74,18 @@ def devinfo(name: str, mtu: int, largest: int = 4096) -> str:
 def gids(*rows: tuple[str, int, str, str, str]) -> str:
     """Return show_gids of (device, index, GID, IPv4, version)."""
     head = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---"
-    body = "\n".join(f"{dev}\t1\t{index}\t{gid}\t{ip:<14}\t{ver}\tens{i + 2}f0" for i, (dev, index, gid, ip, ver) in enumerate(rows))
+    body = "\n".join(
+        f"{dev}\t1\t{index}\t{gid}\t{ip:<14}\t{ver}\tens{i + 2}f0"
+        for i, (dev, index, gid, ip, ver) in enumerate(rows)
+    )
     return command("show_gids", f"{head}\n{body}\nn_gids_found={len(rows)}")
 
 
 def addresses(*rows: tuple[str, str, str]) -> str:
     """Return `ip -br addr` of (interface, state, address)."""
-    return command("ip -br addr", "\n".join(f"{name:<16} {state:<14} {address}" for name, state, address in rows))
+    return command(
+        "ip -br addr", "\n".join(f"{name:<16} {state:<14} {address}" for name, state, address in rows)
+    )
 
 
 def interface_speed(name: str, mbit_per_s: int) -> str:
@@ -74,8 +93,13 @@ def interface_speed(name: str, mbit_per_s: int) -> str:
 
 
 def bonding(name: str, slaves: tuple[str, str], mbit_per_s: int) -> str:
-    parts = [f"Ethernet Channel Bonding Driver: v5.15.0\n\nBonding Mode: IEEE 802.3ad Dynamic link aggregation\nTransmit Hash Policy: layer3+4 (1)\nMII Status: up"]
-    parts += [f"Slave Interface: {slave}\nMII Status: up\nSpeed: {mbit_per_s} Mbps\nDuplex: full" for slave in slaves]
+    parts = [
+        "Ethernet Channel Bonding Driver: v5.15.0\n\nBonding Mode: IEEE 802.3ad Dynamic link aggregation\nTransmit Hash Policy: layer3+4 (1)\nMII Status: up"
+    ]
+    parts += [
+        f"Slave Interface: {slave}\nMII Status: up\nSpeed: {mbit_per_s} Mbps\nDuplex: full"
+        for slave in slaves
+    ]
     return command(f"cat /proc/net/bonding/{name}", "\n\n".join(parts))
 
 
@@ -95,7 +119,9 @@ def topology(gpus: int, link: str, nic: str = "PIX") -> str:
         "\t".join([name, *(" X " if row == column else link for column in range(gpus)), nic, "0-47", "0"])
         for row, name in enumerate(names)
     ]
-    return "\n".join([head, *rows, "\t".join(["NIC0", *[nic] * gpus, " X "]), "", "NIC Legend:", "", "  NIC0: mlx5_0", ""])
+    return "\n".join(
+        [head, *rows, "\t".join(["NIC0", *[nic] * gpus, " X "]), "", "NIC Legend:", "", "  NIC0: mlx5_0", ""]
+    )
 
 
 def xid(bus: str, number: int, text: str) -> str:

@@ -49,8 +49,16 @@ INFINIBAND_WITHOUT_GDR = Network(gdr=False)
 ROCE = Network(link="RoCE")
 ETHERNET = Network(name="Socket", link="", devices=("eth0",), speed_mbit_per_s=25_000, gdr=False)
 EFA = Network(name="AWS Libfabric", link="", devices=("rdmap79s0", "rdmap80s0"), plugin="libnccl-net.so")
-FASTRAK = Network(name="FasTrak", link="", devices=("eth1", "eth2"), plugin="libnccl-net.so", speed_mbit_per_s=200_000)
-TCPX = Network(name="GPUDirectTCPX_v7", link="", devices=("eth1", "eth2"), plugin="libnccl-net.so", speed_mbit_per_s=200_000)
+FASTRAK = Network(
+    name="FasTrak", link="", devices=("eth1", "eth2"), plugin="libnccl-net.so", speed_mbit_per_s=200_000
+)
+TCPX = Network(
+    name="GPUDirectTCPX_v7",
+    link="",
+    devices=("eth1", "eth2"),
+    plugin="libnccl-net.so",
+    speed_mbit_per_s=200_000,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +111,6 @@ class Job:
         Of pointers, process ids and the order of lines.
     releases_of_hosts : Mapping[str, Release]
         Hosts with another NCCL.
-    first_bus : int
-        What is added to the bus ids of the GPUs, for machines of other makers.
     """
 
     release: Release
@@ -183,7 +189,7 @@ def ranks_of(job: Job) -> tuple[Rank, ...]:
             rank=node * job.gpus_per_node + device,
             node=node,
             host=host,
-            address=f"{job.subnet}.{11 + node}",
+            address=_address(job.subnet, node),
             device=device,
             bus=GPU_BUSES[device % len(GPU_BUSES)],
             pid=(job.seed * 7919 + node * 104_729) % 800_000 + 1_500 + device,
@@ -192,6 +198,12 @@ def ranks_of(job: Job) -> tuple[Rank, ...]:
         for node, host in enumerate(job.hosts)
         for device in range(job.gpus_per_node)
     )
+
+
+def _address(subnet: str, node: int) -> str:
+    """Return the address of a host: `.11` upwards, in the next subnet after 240 hosts."""
+    head, third = subnet.rsplit(".", 1)
+    return f"{head}.{int(third) + node // 240}.{11 + node % 240}"
 
 
 def release_at(job: Job, host: str) -> Release:

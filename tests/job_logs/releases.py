@@ -54,7 +54,9 @@ def _release(text: str, cuda: str, driver: int) -> tuple[str, Release]:
 RELEASES = dict(
     [
         _release("2.4.8", "10.0", 10010),
+        _release("2.6.4", "10.1", 10010),
         _release("2.7.8", "10.2", 10020),
+        _release("2.9.9", "11.3", 11030),
         _release("2.10.3", "11.3", 11040),
         _release("2.12.12", "11.6", 11060),
         _release("2.14.3", "11.7", 11070),

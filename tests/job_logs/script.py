@@ -72,11 +72,24 @@ class Script:
         self.random = random.Random(job.seed)
         self._delays_s = {rank.rank: self.random.uniform(0.0, 0.15) for rank in self.ranks}
         self._clock_s: dict[int, float] = {}
+        self._given_s: dict[tuple[int, float], float] = {}
 
     def release_of(self, rank: Rank):
         return release_at(self.job, rank.host)
 
-    def say(self, rank: Rank, phase: str, name: str, *, thread: str = "init", decisive: bool = False, at_s: float | None = None, source: str = "", function: str = "", **fields) -> bool:
+    def say(
+        self,
+        rank: Rank,
+        phase: str,
+        name: str,
+        *,
+        thread: str = "init",
+        decisive: bool = False,
+        at_s: float | None = None,
+        source: str = "",
+        function: str = "",
+        **fields,
+    ) -> bool:
         """Add a message of NCCL as this rank prints it; return whether its release has such a message that is shown."""
         release = self.release_of(rank)
         message = find(name, release)
@@ -88,21 +101,51 @@ class Script:
         defaults = self.fields_of(rank)
         text = message.text.format(**{**defaults, **fields})
         line = self._line(rank, phase, name, message.level, text, thread=thread, at_s=at_s)
-        place = source or f"{message.where}:{40 + len(text) * 7 % 900}"
-        self.lines.append(replace(line, source=place, function=function or _FUNCTIONS.get(name, "ncclProxyService"), decisive=decisive))
+        place = source or f"{_CALLERS.get(name, message.where)}:{40 + len(text) * 7 % 900}"
+        self.lines.append(
+            replace(
+                line,
+                source=place,
+                function=function or _FUNCTIONS.get(name, "ncclProxyService"),
+                decisive=decisive,
+            )
+        )
         return True
 
-    def print(self, rank: Rank, phase: str, text: str, *, at_s: float | None = None, decisive: bool = False) -> None:
+    def print(
+        self, rank: Rank, phase: str, text: str, *, at_s: float | None = None, decisive: bool = False
+    ) -> None:
         """Add output of the framework."""
         line = self._line(rank, phase, "", "FRAMEWORK", text, thread="main", at_s=at_s)
         self.lines.append(replace(line, decisive=decisive))
 
-    def raw_warn(self, rank: Rank, phase: str, text: str, source: str, *, at_s: float | None = None, decisive: bool = False, level: str = WARN, thread: str = "init") -> None:
+    def raw_warn(
+        self,
+        rank: Rank,
+        phase: str,
+        text: str,
+        source: str,
+        *,
+        at_s: float | None = None,
+        decisive: bool = False,
+        level: str = WARN,
+        thread: str = "init",
+    ) -> None:
         """Add a record of a plug-in, which logs through NCCL with texts of its own."""
         line = self._line(rank, phase, "plugin", level, text, thread=thread, at_s=at_s)
         self.lines.append(replace(line, source=source, function="", decisive=decisive))
 
-    def unwind(self, rank: Rank, phase: str, places: Iterable[str], code: int, *, at_s: float | None = None, thread: str = "init", tag: str = "") -> None:
+    def unwind(
+        self,
+        rank: Rank,
+        phase: str,
+        places: Iterable[str],
+        code: int,
+        *,
+        at_s: float | None = None,
+        thread: str = "init",
+        tag: str = "",
+    ) -> None:
         """Add the `FILE:LINE -> CODE` lines by which a result travels up."""
         release = self.release_of(rank)
         for place in places:
@@ -137,35 +180,57 @@ class Script:
         """Remove what these ranks, or all, print from that phase on."""
         first = PHASES.index(phase)
         chosen = {rank.rank for rank in (self.ranks if ranks is None else ranks)}
-        self.lines = [line for line in self.lines if line.rank.rank not in chosen or PHASES.index(line.phase) < first]
+        self.lines = [
+            line for line in self.lines if line.rank.rank not in chosen or PHASES.index(line.phase) < first
+        ]
         self._clock_s.clear()
 
     def drop(self, *names: str, where: Callable[[Line], bool] = lambda _: True) -> None:
         """Remove the messages of these names."""
         self.lines = [line for line in self.lines if not (line.name in names and where(line))]
 
-    def change(self, name: str, edit: Callable[[str], str], *, where: Callable[[Line], bool] = lambda _: True, decisive: bool = False) -> None:
+    def change(
+        self,
+        name: str,
+        edit: Callable[[str], str],
+        *,
+        where: Callable[[Line], bool] = lambda _: True,
+        decisive: bool = False,
+    ) -> None:
         """Rewrite the text of every message of that name."""
         self.lines = [
-            replace(line, text=edit(line.text), decisive=decisive or line.decisive) if line.name == name and where(line) else line
+            replace(line, text=edit(line.text), decisive=decisive or line.decisive)
+            if line.name == name and where(line)
+            else line
             for line in self.lines
         ]
 
     def mark(self, *names: str, where: Callable[[Line], bool] = lambda _: True) -> None:
         """Call the messages of these names decisive."""
-        self.lines = [replace(line, decisive=True) if line.name in names and where(line) else line for line in self.lines]
+        self.lines = [
+            replace(line, decisive=True) if line.name in names and where(line) else line
+            for line in self.lines
+        ]
 
     def in_order(self) -> tuple[Line, ...]:
         """Return the lines as they reach one terminal."""
         return tuple(sorted(self.lines, key=lambda line: line.at_s))
 
-    def _line(self, rank: Rank, phase: str, name: str, level: str, text: str, *, thread: str, at_s: float | None) -> Line:
+    def _after(self, rank: Rank, at_s: float) -> float:
+        """Return a moment just after that one and after all that the rank printed at that moment before."""
+        key = rank.rank, at_s
+        self._given_s[key] = max(at_s, self._given_s.get(key, 0.0)) + self.random.uniform(0.0001, 0.001)
+        return self._given_s[key]
+
+    def _line(
+        self, rank: Rank, phase: str, name: str, level: str, text: str, *, thread: str, at_s: float | None
+    ) -> Line:
         if at_s is None:
             begin = _BEGINS_S[phase] + self._delays_s[rank.rank]
             at_s = max(begin, self._clock_s.get(rank.rank, 0.0)) + self.random.uniform(0.0001, 0.03)
+            self._clock_s[rank.rank] = at_s
         else:
-            at_s = max(at_s, self._clock_s.get(rank.rank, 0.0)) + self.random.uniform(0.0001, 0.002)
-        self._clock_s[rank.rank] = at_s
+            at_s = self._after(rank, at_s)
         threads = {"main": 0, "init": 612, "proxy": 618, "progress": 624, "async": 630}
         return Line(
             rank=rank,
@@ -195,3 +260,6 @@ _FUNCTIONS = {
     "async_event": "ncclIbAsyncThreadMain",
 }
 """Functions that a WARN names from 2.30.7 on; others name the thread's own."""
+
+_CALLERS = {"system_call": "misc/socket.cc", "cuda": "enqueue.cc", "cu": "transport/p2p.cc"}
+"""Files that such a message names: that of the caller, not that of the macro."""

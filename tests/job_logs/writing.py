@@ -32,7 +32,9 @@ PREFIXES: dict[str, Callable[[Line], str]] = {
 _ENDS = {"ansi": "\x1b[0m"}
 
 
-def write_lines(script: Script, lines: Iterable[Line], launcher: str | None = None, *, timestamps: bool | None = None) -> str:
+def write_lines(
+    script: Script, lines: Iterable[Line], launcher: str | None = None, *, timestamps: bool | None = None
+) -> str:
     """Return the text of these lines.
 
     Parameters

@@ -5,27 +5,43 @@ from dataclasses import replace
 
 from tests.job_logs import hosts
 from tests.job_logs.case import LogCase, healthy_case, job, runs, script_of, stopped
-from tests.job_logs.faults.sequel import collapse, give_up, moment, peers_close
+from tests.job_logs.faults.sequel import collapse, connecting, give_up, moment, peers_close
 from tests.job_logs.healthy import write
-from tests.job_logs.job import ETHERNET, Rank
-from tests.job_logs.releases import RELEASES
+from tests.job_logs.job import Rank
 from tests.job_logs.script import Script
 
 
-def _connecting(script: Script) -> str:
-    return "collective" if script.job.release.is_from("2.22.3") else "channels"
-
-
-def _cannot_connect(script: Script, rank: Rank, peer: str, reason: str, errno: int, phase: str, *, code: int = 2) -> None:
+def _cannot_connect(script: Script, rank: Rank, peer: str, failure: tuple[str, int], phase: str) -> None:
     """Let a rank try to reach an address, again and again, and fail."""
+    reason, errno = failure
     at_s = moment(phase)
     for attempt in range(1, 4):
-        script.say(rank, phase, "connect_retry", peer=peer, reason=reason, attempt=attempt, sleep=100 * attempt, at_s=at_s + attempt)
-    failed = "connect_given_up" if reason in {"Connection refused", "Connection timed out", "No route to host"} and script.job.release.is_from("2.24.3") else "connect_failed"
+        script.say(
+            rank,
+            phase,
+            "connect_retry",
+            peer=peer,
+            reason=reason,
+            attempt=attempt,
+            sleep=100 * attempt,
+            at_s=at_s + attempt,
+        )
+    failed = (
+        "connect_given_up"
+        if reason in {"Connection refused", "Connection timed out", "No route to host"}
+        and script.job.release.is_from("2.24.3")
+        else "connect_failed"
+    )
     script.say(rank, phase, failed, peer=peer, reason=reason, errno=errno, at_s=at_s + 34, decisive=True)
-    script.unwind(rank, phase, ("misc/socket.cc:482", "misc/socket.cc:564", "bootstrap.cc:285", "init.cc:1382"), code, at_s=at_s + 34)
-    script.unwind(rank, phase, ("group.cc:64",), code, at_s=at_s + 34, thread="async", tag=" [Async thread]")
-    give_up(script, rank, code, phase, at_s + 34.2)
+    script.unwind(
+        rank,
+        phase,
+        ("misc/socket.cc:482", "misc/socket.cc:564", "bootstrap.cc:285", "init.cc:1382"),
+        2,
+        at_s=at_s + 34,
+    )
+    script.unwind(rank, phase, ("group.cc:64",), 2, at_s=at_s + 34, thread="async", tag=" [Async thread]")
+    give_up(script, rank, 2, phase, at_s + 34.2)
 
 
 def bootstrap() -> Iterator[LogCase]:
@@ -40,7 +56,11 @@ def bootstrap() -> Iterator[LogCase]:
         script.unwind(root, "init", ("misc/socket.cc:749", "bootstrap.cc:112"), 6, at_s=1.4)
         for rank in script.ranks:
             give_up(script, rank, 6, "init", 1.6)
-        side = {"host.hosts.txt": hosts.command("cat /etc/hosts", "\n".join(f"{r.address} {r.host}" for r in script.ranks if r.device == 0))}
+        side = {
+            "host.hosts.txt": hosts.command(
+                "cat /etc/hosts", "\n".join(f"{r.address} {r.host}" for r in script.ranks if r.device == 0)
+            )
+        }
         yield LogCase(id=case_id, cause="bootstrap", script=script, side=side, facts=stopped(script))
     script = script_of("bootstrap-4", "2.21.5")
     script.cut("init")
@@ -53,49 +73,110 @@ def bootstrap() -> Iterator[LogCase]:
         root = f"{made.subnet}.11:23456"
         script = write(replace(made, variables=(("NCCL_COMM_ID", root),)))
         script.cut("plugins")
-        script.say(script.ranks[0], "bootstrap", "system_call", call="bind", reason="Address already in use", source="misc/socket.cc:409", at_s=0.4, decisive=True)
+        script.say(
+            script.ranks[0],
+            "bootstrap",
+            "system_call",
+            call="bind",
+            reason="Address already in use",
+            source="misc/socket.cc:409",
+            at_s=0.4,
+            decisive=True,
+        )
         script.mark("environment_text")
-        script.unwind(script.ranks[0], "bootstrap", ("misc/socket.cc:409", "bootstrap.cc:190", "init.cc:1810"), 2, at_s=0.4)
+        script.unwind(
+            script.ranks[0],
+            "bootstrap",
+            ("misc/socket.cc:409", "bootstrap.cc:190", "init.cc:1810"),
+            2,
+            at_s=0.4,
+        )
         give_up(script, script.ranks[0], 2, "bootstrap", 0.6)
         yield LogCase(id=case_id, cause="bootstrap", also=("ports",), script=script, facts=stopped(script))
     for number, (version, name) in enumerate((("2.27.5", "no_magic"), ("2.30.7", "foreign_magic")), 1):
         case_id = f"bootstrap-near-{number}"
         script = script_of(case_id, version)
         script.say(script.ranks[0], "init", name, peer=foreign, at_s=1.22)
-        yield healthy_case(case_id, script, "bootstrap", cause="harmless", also=("bootstrap",), verdict="harmless")
+        yield healthy_case(
+            case_id, script, "bootstrap", cause="harmless", also=("bootstrap",), verdict="harmless"
+        )
     script = script_of("bootstrap-near-3", "2.20.5", framework="pytorch")
     script.cut("end")
     dead = script.ranks[-1]
     script.lines = [line for line in script.lines if line.rank.rank != dead.rank or line.at_s < 5.0]
     peers_close(script, script.ranks[:-1], dead, "training", 31.0)
     script.mark("closed_by_peer")
-    yield LogCase(id="bootstrap-near-3", cause="remote_exit", script=script, facts=runs(script), near_miss_of="bootstrap")
+    yield LogCase(
+        id="bootstrap-near-3",
+        cause="remote_exit",
+        script=script,
+        facts=runs(script),
+        near_miss_of="bootstrap",
+    )
 
 
 def socket_ifname() -> Iterator[LogCase]:
     """The interface is the wrong one, or none."""
     for number, version in enumerate(("2.12.12", "2.18.3", "2.21.5"), 1):
         case_id = f"socket_ifname-{number}"
-        script = script_of(case_id, version, variables=(("NCCL_SOCKET_IFNAME", "ens5"),), subsystems=frozenset({"INIT", "ENV", "NET", "BOOTSTRAP"}))
+        script = script_of(
+            case_id,
+            version,
+            variables=(("NCCL_SOCKET_IFNAME", "ens5"),),
+            subsystems=frozenset({"INIT", "ENV", "NET", "BOOTSTRAP"}),
+        )
         bad = [rank for rank in script.ranks if rank.node == 1]
         script.cut("plugins")
-        script.lines = [line for line in script.lines if line.rank.node == 0 or line.name not in {"bootstrap", "version"}]
+        script.lines = [
+            line for line in script.lines if line.rank.node == 0 or line.name not in {"bootstrap", "version"}
+        ]
         script.change("bootstrap", lambda text: text.replace("eth0", "ens5"))
         script.mark("environment_text", "interface_filter")
         for rank in bad:
             script.say(rank, "bootstrap", "no_interface", at_s=0.5, decisive=True)
             script.unwind(rank, "bootstrap", ("bootstrap.cc:86", "init.cc:85", "init.cc:101"), 3, at_s=0.5)
             give_up(script, rank, 3, "bootstrap", 0.7)
-        side = {f"{rank.host}.addresses.txt": hosts.addresses(("lo", "UNKNOWN", "127.0.0.1/8"), ("ens6" if rank.node else "ens5", "UP", f"{rank.address}/24")) for rank in script.ranks}
-        yield LogCase(id=case_id, cause="socket_ifname", also=("env_misuse",), script=script, side=side, facts=stopped(script))
-    for number, (version, interface, address) in enumerate((("2.14.3", "lo", "127.0.0.1"), ("2.23.4", "docker0", "172.17.0.1"), ("2.26.5", "usb0", "169.254.3.1")), 4):
+        side = {
+            f"{rank.host}.addresses.txt": hosts.addresses(
+                ("lo", "UNKNOWN", "127.0.0.1/8"),
+                ("ens6" if rank.node else "ens5", "UP", f"{rank.address}/24"),
+            )
+            for rank in script.ranks
+        }
+        yield LogCase(
+            id=case_id,
+            cause="socket_ifname",
+            also=("env_misuse",),
+            script=script,
+            side=side,
+            facts=stopped(script),
+        )
+    for number, (version, interface, address) in enumerate(
+        (
+            ("2.14.3", "lo", "127.0.0.1"),
+            ("2.23.4", "docker0", "172.17.0.1"),
+            ("2.26.5", "usb0", "169.254.3.1"),
+        ),
+        4,
+    ):
         case_id = f"socket_ifname-{number}"
         script = script_of(case_id, version, interface=interface)
         script.cut("init")
-        script.change("bootstrap", lambda text, a=address: _with_address(text, a), where=lambda line: line.rank.node == 1 or interface == "lo", decisive=True)
-        script.change("ib_devices", lambda text, a=address: _with_address(text, a), where=lambda line: line.rank.node == 1 or interface == "lo")
-        _cannot_connect(script, script.ranks[-1], f"{address}<41337>", "Connection refused", 111, "init")
-        yield LogCase(id=case_id, cause="socket_ifname", also=("bootstrap",), script=script, facts=stopped(script))
+        script.change(
+            "bootstrap",
+            lambda text, a=address: _with_address(text, a),
+            where=lambda line, i=interface: line.rank.node == 1 or i == "lo",
+            decisive=True,
+        )
+        script.change(
+            "ib_devices",
+            lambda text, a=address: _with_address(text, a),
+            where=lambda line, i=interface: line.rank.node == 1 or i == "lo",
+        )
+        _cannot_connect(script, script.ranks[-1], f"{address}<41337>", ("Connection refused", 111), "init")
+        yield LogCase(
+            id=case_id, cause="socket_ifname", also=("bootstrap",), script=script, facts=stopped(script)
+        )
     script = script_of("socket_ifname-7", "2.27.5", variables=(("NCCL_SOCKET_IFNAME", "eth2"),))
     script.cut("init")
     script.drop("bootstrap")
@@ -103,10 +184,21 @@ def socket_ifname() -> Iterator[LogCase]:
     for rank in script.ranks:
         script.say(rank, "init", "family", peer="", family=59_936, at_s=1.3, decisive=True)
     collapse(script, script.ranks[0], "init", code=3, places=("misc/socket.cc:816", "bootstrap.cc:370"))
-    yield LogCase(id="socket_ifname-7", cause="socket_ifname", also=("env_misuse",), script=script, facts=stopped(script))
+    yield LogCase(
+        id="socket_ifname-7",
+        cause="socket_ifname",
+        also=("env_misuse",),
+        script=script,
+        facts=stopped(script),
+    )
     for number, version in enumerate(("2.18.3", "2.27.5"), 1):
         case_id = f"socket_ifname-near-{number}"
-        script = script_of(case_id, version, interface="bond0", variables=(("NCCL_SOCKET_IFNAME", "^lo,docker" if number == 1 else "bond"),))
+        script = script_of(
+            case_id,
+            version,
+            interface="bond0",
+            variables=(("NCCL_SOCKET_IFNAME", "^lo,docker" if number == 1 else "bond"),),
+        )
         yield healthy_case(case_id, script, "socket_ifname")
 
 
@@ -117,14 +209,25 @@ def _with_address(text: str, address: str) -> str:
 
 def ipv6() -> Iterator[LogCase]:
     """A link-local or tunnel address is chosen that the peer cannot reach."""
-    for number, (version, interface) in enumerate((("2.7.8", "ip6tnl0"), ("2.14.3", "enP4p1s0"), ("2.18.3", "eth1"), ("2.27.5", "ip6tnl0")), 1):
+    for number, (version, interface) in enumerate(
+        (("2.7.8", "ip6tnl0"), ("2.14.3", "enP4p1s0"), ("2.18.3", "eth1"), ("2.27.5", "ip6tnl0")), 1
+    ):
         case_id = f"ipv6-{number}"
         address = f"fe80::a8bb:ccff:fe00:{number}1%{interface}"
         script = script_of(case_id, version, interface=interface)
         script.cut("init")
-        script.change("bootstrap", lambda text, a=address: _after_colon(text, a), where=lambda line: line.rank.node == 0, decisive=True)
-        script.change("ib_devices", lambda text, a=address, i=interface: text[: text.index("OOB")] + f"OOB {i}:{a}<0>", where=lambda line: line.rank.node == 0)
-        _cannot_connect(script, script.ranks[-1], f"{address}<36055>", "Connection timed out", 110, "init")
+        script.change(
+            "bootstrap",
+            lambda text, a=address: _after_colon(text, a),
+            where=lambda line: line.rank.node == 0,
+            decisive=True,
+        )
+        script.change(
+            "ib_devices",
+            lambda text, a=address, i=interface: text[: text.index("OOB")] + f"OOB {i}:{a}<0>",
+            where=lambda line: line.rank.node == 0,
+        )
+        _cannot_connect(script, script.ranks[-1], f"{address}<36055>", ("Connection timed out", 110), "init")
         yield LogCase(id=case_id, cause="ipv6", also=("socket_ifname",), script=script, facts=stopped(script))
     for number, version in enumerate(("2.21.5", "2.28.9"), 1):
         case_id = f"ipv6-near-{number}"
@@ -147,124 +250,122 @@ def _global_address(text: str) -> str:
 
 def firewall() -> Iterator[LogCase]:
     """A filter between hosts rejects or drops TCP."""
-    variants = (("2.12.12", "No route to host", 113), ("2.18.3", "Connection timed out", 110), ("2.21.5", "No route to host", 113), ("2.27.5", "No route to host", 113))
+    variants = (
+        ("2.12.12", "No route to host", 113),
+        ("2.18.3", "Connection timed out", 110),
+        ("2.21.5", "No route to host", 113),
+        ("2.27.5", "No route to host", 113),
+    )
     for number, (version, reason, errno) in enumerate(variants, 1):
         case_id = f"firewall-{number}"
         script = script_of(case_id, version)
         script.cut("init")
         bad = script.ranks[-1]
         peer = f"{script.ranks[0].address}<4{number}137>"
-        _cannot_connect(script, bad, peer, reason, errno, "init")
-        side = {f"{bad.host}.ping.txt": hosts.command(f"ping -c1 {script.ranks[0].address}", f"64 bytes from {script.ranks[0].address}: icmp_seq=1 ttl=64 time=0.121 ms\n1 packets transmitted, 1 received, 0% packet loss")}
+        _cannot_connect(script, bad, peer, (reason, errno), "init")
+        side = {
+            f"{bad.host}.ping.txt": hosts.command(
+                f"ping -c1 {script.ranks[0].address}",
+                f"64 bytes from {script.ranks[0].address}: icmp_seq=1 ttl=64 time=0.121 ms\n1 packets transmitted, 1 received, 0% packet loss",
+            )
+        }
         if number > 2:
-            side[f"{script.ranks[0].host}.firewall.txt"] = hosts.command("sudo firewall-cmd --state", "running")
+            side[f"{script.ranks[0].host}.firewall.txt"] = hosts.command(
+                "sudo firewall-cmd --state", "running"
+            )
         yield LogCase(id=case_id, cause="firewall", script=script, side=side, facts=stopped(script))
     for number, version in enumerate(("2.21.5", "2.26.5"), 1):
         case_id = f"firewall-near-{number}"
         script = script_of(case_id, version)
         for rank in script.ranks[1:]:
-            script.say(rank, "init", "connect_retry", peer=f"{script.ranks[0].address}<41001>", reason="Connection refused", attempt=1, sleep=100, at_s=1.21)
+            script.say(
+                rank,
+                "init",
+                "connect_retry",
+                peer=f"{script.ranks[0].address}<41001>",
+                reason="Connection refused",
+                attempt=1,
+                sleep=100,
+                at_s=1.21,
+            )
         yield healthy_case(case_id, script, "firewall")
     script = script_of("firewall-near-3", "2.18.3", interface="lo")
     script.cut("init")
     script.change("bootstrap", lambda text: _with_address(text, "127.0.0.1"), decisive=True)
     script.change("ib_devices", lambda text: _with_address(text, "127.0.0.1"))
-    _cannot_connect(script, script.ranks[-1], "127.0.0.1<41337>", "Connection refused", 111, "init")
-    yield LogCase(id="firewall-near-3", cause="socket_ifname", also=("bootstrap",), script=script, facts=stopped(script), near_miss_of="firewall")
+    _cannot_connect(script, script.ranks[-1], "127.0.0.1<41337>", ("Connection refused", 111), "init")
+    yield LogCase(
+        id="firewall-near-3",
+        cause="socket_ifname",
+        also=("bootstrap",),
+        script=script,
+        facts=stopped(script),
+        near_miss_of="firewall",
+    )
 
 
 def ports() -> Iterator[LogCase]:
     """Ephemeral ports run out."""
-    variants = (("2.14.3", "bind", "Address already in use"), ("2.18.3", "bind", "Address already in use"), ("2.24.3", "bind", "Address already in use"), ("2.27.5", "connect", "Cannot assign requested address"))
+    variants = (
+        ("2.14.3", "bind", "Address already in use"),
+        ("2.18.3", "bind", "Address already in use"),
+        ("2.24.3", "bind", "Address already in use"),
+        ("2.27.5", "connect", "Cannot assign requested address"),
+    )
     for number, (version, call, reason) in enumerate(variants, 1):
         case_id = f"ports-{number}"
-        script = script_of(case_id, version, gpus_per_node=8, variables=(("NCCL_PXN_DISABLE", "1"),) if number > 2 else ())
-        phase = _connecting(script)
+        script = script_of(
+            case_id, version, gpus_per_node=8, variables=(("NCCL_PXN_DISABLE", "1"),) if number > 2 else ()
+        )
+        phase = connecting(script)
         script.cut(phase)
         rank = script.ranks[9]
         if call == "bind":
-            script.say(rank, phase, "system_call", call=call, reason=reason, source="misc/socket.cc:380", at_s=moment(phase), decisive=True, thread="proxy")
+            script.say(
+                rank,
+                phase,
+                "system_call",
+                call=call,
+                reason=reason,
+                source="misc/socket.cc:380",
+                at_s=moment(phase),
+                decisive=True,
+                thread="proxy",
+            )
         else:
-            script.say(rank, phase, "connect_failed", peer=f"{script.ranks[0].address}<60211>", reason=reason, errno=99, at_s=moment(phase), decisive=True, thread="proxy")
-        collapse(script, rank, phase, code=2, places=("misc/socket.cc:380", "transport/net_ib.cc:700", "transport/net.cc:590"), proxy="Setup")
-        side = {"host.sysctl.txt": hosts.command("sysctl net.ipv4.ip_local_port_range", "net.ipv4.ip_local_port_range = 32768\t60999") + hosts.command("ss -s", "Total: 29144\nTCP:   28702 (estab 27980, closed 311, orphaned 0, timewait 288)")}
+            script.say(
+                rank,
+                phase,
+                "connect_failed",
+                peer=f"{script.ranks[0].address}<60211>",
+                reason=reason,
+                errno=99,
+                at_s=moment(phase),
+                decisive=True,
+                thread="proxy",
+            )
+        collapse(
+            script,
+            rank,
+            phase,
+            code=2,
+            places=("misc/socket.cc:380", "transport/net_ib.cc:700", "transport/net.cc:590"),
+            proxy="Setup",
+        )
+        side = {
+            "host.sysctl.txt": hosts.command(
+                "sysctl net.ipv4.ip_local_port_range", "net.ipv4.ip_local_port_range = 32768\t60999"
+            )
+            + hosts.command(
+                "ss -s", "Total: 29144\nTCP:   28702 (estab 27980, closed 311, orphaned 0, timewait 288)"
+            )
+        }
         yield LogCase(id=case_id, cause="ports", script=script, side=side, facts=stopped(script))
     for number, version in enumerate(("2.21.5", "2.27.5"), 1):
         case_id = f"ports-near-{number}"
-        side = {"host.sysctl.txt": hosts.command("sysctl net.ipv4.ip_local_port_range", "net.ipv4.ip_local_port_range = 32768\t60999")}
+        side = {
+            "host.sysctl.txt": hosts.command(
+                "sysctl net.ipv4.ip_local_port_range", "net.ipv4.ip_local_port_range = 32768\t60999"
+            )
+        }
         yield healthy_case(case_id, script_of(case_id, version, gpus_per_node=4), "ports", side=side)
-
-
-def host_identity() -> Iterator[LogCase]:
-    """NCCL takes two hosts for one."""
-    for number, version in enumerate(("2.4.8", "2.7.8"), 1):
-        case_id = f"host_identity-{number}"
-        script = script_of(case_id, version, hosts=("gpu", "gpu"), gpus_per_node=1)
-        script.cut("channels")
-        for rank, other in ((script.ranks[0], script.ranks[1]), (script.ranks[1], script.ranks[0])):
-            script.say(rank, "channels", "p2p", channel=0, a=rank.rank, b=other.rank, a_bus=rank.bus, b_bus=other.bus, a_dev=0, b_dev=0, kind="IPC", read="", decisive=True)
-        script.say(script.ranks[0], "channels", "ipc_open", code=11, reason="invalid argument", at_s=moment("channels"), decisive=True)
-        collapse(script, script.ranks[0], "channels", code=1, places=("transport/p2p.cc:276", "transport.cc:33"))
-        side = {"hosts.names.txt": hosts.command("for a in 11 12; do ssh 10.0.0.$a hostname -f; done", "gpu.rack1.example.org\ngpu.rack2.example.org")}
-        yield LogCase(id=case_id, cause="host_identity", also=("p2p",), script=script, side=side, facts=stopped(script), basis="assumed" if number == 2 else "source")
-    for number, version in enumerate(("2.18.3", "2.24.3", "2.28.9"), 3):
-        case_id = f"host_identity-{number}"
-        script = script_of(case_id, version, gpus_per_node=2, variables=(("NCCL_HOSTID", "h100"),), subsystems=frozenset({"INIT", "ENV", "BOOTSTRAP"}))
-        phase = _connecting(script)
-        script.cut(phase)
-        script.change("size", lambda text: text.replace("nNodes 2 localRanks 2", "nNodes 1 localRanks 4"), decisive=True)
-        script.mark("environment_text")
-        rank = script.ranks[2]
-        script.say(rank, phase, "shm_segment", what="attaching to", path="/dev/shm/nccl-9dKq2v", bytes=9_637_892, reason="No such file or directory", errno=2, at_s=moment(phase), decisive=True, thread="proxy")
-        collapse(script, rank, phase, code=2, places=("transport/shm.cc:160",), proxy="Connect")
-        yield LogCase(id=case_id, cause="host_identity", also=("env_misuse", "shm"), script=script, facts=stopped(script))
-    script = script_of("host_identity-near-1", "2.21.5", hosts=("gpu-1", "gpu-10"))
-    yield healthy_case("host_identity-near-1", script, "host_identity")
-    script = script_of("host_identity-near-2", "2.27.5", hosts=("pod-train-0", "pod-train-1"), variables=(("NCCL_HOSTID", "pod-train"),))
-    script.drop("environment_text")
-    yield healthy_case("host_identity-near-2", script, "host_identity")
-
-
-def version() -> Iterator[LogCase]:
-    """Ranks load different libraries, or one that is too old for the GPU."""
-    for number, (newer, older) in enumerate((("2.23.4", "2.24.3"), ("2.27.5", "2.26.5"), ("2.30.7", "2.28.9")), 1):
-        case_id = f"version-{number}"
-        made = job(case_id, newer)
-        script = write(replace(made, releases_of_hosts={made.hosts[1]: RELEASES[older]}))
-        script.cut("graph")
-        for rank in script.ranks:
-            mine = script.release_of(rank)
-            other = RELEASES[older] if rank.node == 0 else RELEASES[newer]
-            script.say(rank, "graph", "version_mismatch", a=3 - rank.rank, a_code=other.code, b=rank.rank, b_code=mine.code, at_s=1.9, decisive=True)
-        script.mark("version")
-        collapse(script, script.ranks[0], "graph", code=5, places=("init.cc:731", "init.cc:1389"))
-        yield LogCase(id=case_id, cause="version", script=script, facts=stopped(script))
-    for number, (a, b) in enumerate((("2.19.3", "2.20.5"), ("2.18.3", "2.21.5")), 4):
-        case_id = f"version-{number}"
-        made = job(case_id, a)
-        script = write(replace(made, releases_of_hosts={made.hosts[1]: RELEASES[b]}))
-        script.cut("graph")
-        last = script.ranks[2]
-        script.say(last, "bootstrap", "version", at_s=0.5, decisive=True)
-        script.mark("version")
-        script.say(last, "graph", "family", peer="", family=0, at_s=1.9, decisive=True)
-        collapse(script, last, "graph", code=3, places=("misc/socket.cc:480", "bootstrap.cc:620"))
-        yield LogCase(id=case_id, cause="version", also=("bootstrap",), script=script, facts=None)
-    script = script_of("version-6", "2.26.5", nodes=1, gpus_per_node=2, intra="PCIe", multicast=False)
-    for rank in script.ranks:
-        script.say(rank, "init", "shared_memory_limit", arch=1200, got=82_240, limit=81_920, at_s=1.25, decisive=True)
-    script.cut("graph")
-    script.say(script.ranks[0], "graph", "cuda", reason="no kernel image is available for execution on the device", source="enqueue.cc:82", at_s=2.0, decisive=True)
-    collapse(script, script.ranks[0], "graph", code=1, places=("enqueue.cc:82", "init.cc:1430"))
-    yield LogCase(id="version-6", cause="version", also=("driver",), script=script, facts=stopped(script))
-    made = job("version-near-1", "2.27.5")
-    script = write(made)
-    script.change("version", lambda text: text.replace("cuda12.9", "cuda12.2"), where=lambda line: line.rank.node == 1)
-    yield healthy_case("version-near-1", script, "version")
-    script = script_of("version-near-2", "2.27.5", variables=(("NCCL_SOCKET_IFNAME", "eth2"),), network=ETHERNET)
-    script.cut("init")
-    script.drop("bootstrap")
-    script.mark("environment_text")
-    script.say(script.ranks[0], "init", "family", peer="", family=20_771, at_s=1.3, decisive=True)
-    collapse(script, script.ranks[0], "init", code=3, places=("misc/socket.cc:816", "bootstrap.cc:370"))
-    yield LogCase(id="version-near-2", cause="socket_ifname", also=("env_misuse",), script=script, facts=stopped(script), near_miss_of="version")

@@ -4,28 +4,42 @@ from collections.abc import Iterator
 
 from tests.job_logs import hosts
 from tests.job_logs.case import LogCase, healthy_case, runs, script_of, stopped
-from tests.job_logs.faults.sequel import collapse, moment, peers_close, watchdog
-from tests.job_logs.healthy import performance_table
+from tests.job_logs.faults.sequel import collapse, connecting, moment, peers_close
+from tests.job_logs.healthy import echo_variables
 from tests.job_logs.job import INFINIBAND, ROCE, Network, Rank
 from tests.job_logs.script import Script
 
-_STATUS = {1: "IBV_WC_LOC_LEN_ERR", 4: "IBV_WC_LOC_PROT_ERR", 5: "IBV_WC_WR_FLUSH_ERR", 12: "IBV_WC_RETRY_EXC_ERR", 13: "IBV_WC_RNR_RETRY_EXC_ERR"}
+_STATUS = {
+    1: "IBV_WC_LOC_LEN_ERR",
+    4: "IBV_WC_LOC_PROT_ERR",
+    5: "IBV_WC_WR_FLUSH_ERR",
+    12: "IBV_WC_RETRY_EXC_ERR",
+    13: "IBV_WC_RNR_RETRY_EXC_ERR",
+}
 _VENDOR = {1: 105, 4: 81, 5: 249, 12: 129, 13: 135}
 NET = frozenset({"INIT", "ENV", "NET", "BOOTSTRAP"})
-
-
-def _connecting(script: Script) -> str:
-    return "collective" if script.job.release.is_from("2.22.3") else "channels"
 
 
 def _gids(rank: Rank, peer: Rank, script: Script) -> str:
     if script.job.network.link != "RoCE":
         return ""
-    many = "s" if script.job.release.is_from("2.26.5") else ""
-    return f" localGid ::ffff:{rank.address} remoteGid{many} ::ffff:{peer.address}"
+    mark = " remoteGids" if script.job.release.is_from("2.20.5") else " remoteGid "
+    if dict(script.job.variables).get("NCCL_IB_GID_INDEX") in {"0", "1"}:
+        return f" localGid fe80::e42:a1ff:fe00:1a2b{mark}fe80::e42:a1ff:fe00:3c4d"
+    return f" localGid ::ffff:{rank.address}{mark}::ffff:{peer.address}"
 
 
-def completion(script: Script, rank: Rank, peer: Rank, status: int, at_s: float, *, hca: str = "mlx5_0", decisive: bool = True, kind: str = "Send") -> None:
+def completion(
+    script: Script,
+    rank: Rank,
+    peer: Rank,
+    status: int,
+    at_s: float,
+    *,
+    hca: str = "mlx5_0",
+    decisive: bool = True,
+    kind: str = "Send",
+) -> None:
     """Print a completion with an error, and NCCL's advice where the release gives it."""
     script.say(
         rank, "training", "completion", peer=f"{peer.address}<4{rank.rank}217>", status=status, status_name=_STATUS[status], opcode=0 if kind == "Send" else 129,
@@ -36,51 +50,102 @@ def completion(script: Script, rank: Rank, peer: Rank, status: int, at_s: float,
     if status in {4, 5, 12}:
         script.say(rank, "training", "hint_timeout", thread="progress", at_s=at_s)
     tag = " [Progress Thread]" if script.job.release.is_from("2.19.3") else " [Proxy Thread]"
-    script.unwind(rank, "training", ("transport/net.cc:1134", "proxy.cc:694", "proxy.cc:874"), 6, thread="progress", at_s=at_s, tag=tag)
+    script.unwind(
+        rank,
+        "training",
+        ("transport/net.cc:1134", "proxy.cc:694", "proxy.cc:874"),
+        6,
+        thread="progress",
+        at_s=at_s,
+        tag=tag,
+    )
 
 
-def _echoes(script: Script, victims: list[Rank], peer: Rank, at_s: float) -> None:
+def echoes(script: Script, victims: list[Rank], peer: Rank, at_s: float) -> None:
     """Let other ranks see flushed requests, then the closed sockets."""
     for index, rank in enumerate(victims):
         completion(script, rank, peer, 5, at_s + 0.4 + index * 0.05, decisive=False, kind="Recv")
     peers_close(script, victims, peer, "training", at_s + 2.0)
 
 
-def _queue(script: Script, rank: Rank, peer: Rank, reason: str, errno: int, *, hca: str = "mlx5_0", local: str | None = None, remote: str | None = None, gid_index: int = 3) -> None:
-    phase = _connecting(script)
+def _queue(
+    script: Script,
+    rank: Rank,
+    peer: Rank,
+    reason: str,
+    errno: int,
+    *,
+    hca: str = "mlx5_0",
+    local: str | None = None,
+    remote: str | None = None,
+    gid_index: int = 3,
+) -> None:
+    phase = connecting(script)
     script.cut(phase)
-    script.drop("gdr_path_on")
+    for other in script.ranks:
+        echo_variables(script, other, phase, "connect")
     at_s = moment(phase)
     fields = {
         "reason": reason, "errno": errno, "hca": hca, "gid_index": gid_index,
         "local_gid": local or f"::ffff:{rank.address}", "remote_gid": remote or f"::ffff:{peer.address}",
     }  # fmt: skip
     for attempt in (1, 2):
-        script.say(rank, phase, "modify_qp_retry", attempt=attempt, sleep=100 * attempt, at_s=at_s, thread="proxy", **fields)
+        script.say(
+            rank,
+            phase,
+            "modify_qp_retry",
+            attempt=attempt,
+            sleep=100 * attempt,
+            at_s=at_s,
+            thread="proxy",
+            **fields,
+        )
     script.say(rank, phase, "modify_qp", at_s=at_s + 3, decisive=True, thread="proxy", **fields)
     if errno == 110:
         script.say(rank, phase, "hint_rail", at_s=at_s + 3, thread="proxy")
     if errno == 22:
         script.say(rank, phase, "hint_gid", at_s=at_s + 3, thread="proxy")
     proxy = "Connect" if script.job.release.is_from("2.12.12") else ""
-    collapse(script, rank, phase, code=2, places=("misc/ibvwrap.cc:262", "transport/net_ib.cc:1031", "transport/net.cc:783"), proxy=proxy)
+    collapse(
+        script,
+        rank,
+        phase,
+        code=2,
+        places=("misc/ibvwrap.cc:262", "transport/net_ib.cc:1031", "transport/net.cc:783"),
+        proxy=proxy,
+        at_s=at_s + 3,
+    )
 
 
 def ib_error() -> Iterator[LogCase]:
     """A verbs failure with no nearer name."""
     for number, version in enumerate(("2.10.3", "2.21.5", "2.28.9"), 1):
         case_id = f"ib_error-{number}"
-        script = script_of(case_id, version, steps=2)
+        script = script_of(case_id, version, steps=2, framework="pytorch")
         script.cut("end")
         bad, peer = script.ranks[1], script.ranks[2]
         completion(script, bad, peer, 13 if number == 2 else 12, 31.0)
-        _echoes(script, [rank for rank in script.ranks if rank is not bad], bad, 31.0)
-        yield LogCase(id=case_id, cause="ib_error", also=("link_flap",), script=script, facts=runs(script), basis="assumed")
-    script = script_of("ib_error-4", "2.18.3", steps=2)
+        echoes(script, [rank for rank in script.ranks if rank is not bad], bad, 31.0)
+        yield LogCase(
+            id=case_id,
+            cause="ib_error",
+            also=("link_flap",),
+            script=script,
+            facts=runs(script),
+            basis="assumed",
+        )
+    script = script_of("ib_error-4", "2.18.3", steps=2, framework="pytorch")
     script.cut("end")
-    _echoes(script, list(script.ranks[1:]), script.ranks[0], 31.0)
+    echoes(script, list(script.ranks[1:]), script.ranks[0], 31.0)
     script.mark("completion")
-    yield LogCase(id="ib_error-4", cause="ib_error", also=("remote_exit", "acs_iommu"), script=script, facts=runs(script), basis="assumed")
+    yield LogCase(
+        id="ib_error-4",
+        cause="ib_error",
+        also=("remote_exit", "acs_iommu"),
+        script=script,
+        facts=runs(script),
+        basis="assumed",
+    )
     mixed = Network(devices=("mlx5_0", "mlx5_1"))
     for number, version in enumerate(("2.7.8", "2.23.4", "2.27.5"), 5):
         case_id = f"ib_error-{number}"
@@ -91,43 +156,117 @@ def ib_error() -> Iterator[LogCase]:
             _queue(script, rank, peer, "Invalid argument", 22, hca="mlx5_1")
         else:
             script.cut("collective")
-            script.say(rank, "collective", "link_layers", local=1, remote=2, remote_name="RoCE", local_name="IB", index=0, hca="mlx5_0", at_s=3.5, decisive=True, thread="proxy")
-            collapse(script, rank, "collective", code=3, places=("transport/net_ib.cc:1460",), proxy="Connect")
-        yield LogCase(id=case_id, cause="ib_error", also=("rails", "env_misuse"), script=script, facts=stopped(script))
+            script.say(
+                rank,
+                "collective",
+                "link_layers",
+                local=1,
+                remote=2,
+                remote_name="RoCE",
+                local_name="IB",
+                index=0,
+                hca="mlx5_0",
+                at_s=3.5,
+                decisive=True,
+                thread="proxy",
+            )
+            collapse(
+                script, rank, "collective", code=3, places=("transport/net_ib.cc:1460",), proxy="Connect"
+            )
+        yield LogCase(
+            id=case_id, cause="ib_error", also=("rails", "env_misuse"), script=script, facts=stopped(script)
+        )
     for number, version in enumerate(("2.21.5", "2.26.5"), 1):
         case_id = f"ib_error-near-{number}"
         script = script_of(case_id, version, network=ROCE if number == 1 else INFINIBAND, subsystems=NET)
         yield healthy_case(case_id, script, "ib_error")
-    script = script_of("ib_error-near-3", "2.23.4", steps=2)
+    script = script_of("ib_error-near-3", "2.23.4", steps=2, framework="pytorch")
     script.cut("end")
     bad = script.ranks[0]
-    script.say(bad, "training", "async_event", hca="mlx5_1", event="port error", number=10, at_s=30.0, decisive=True, thread="progress")
+    script.say(
+        bad,
+        "training",
+        "async_event",
+        hca="mlx5_1",
+        event="port error",
+        number=10,
+        at_s=30.0,
+        decisive=True,
+        thread="progress",
+    )
     for rank in script.ranks[2:]:
         completion(script, rank, bad, 12, 60.0 + rank.rank / 10, hca="mlx5_1")
-    yield LogCase(id="ib_error-near-3", cause="link_flap", also=("ib_error",), script=script, facts=runs(script), near_miss_of="ib_error")
+    yield LogCase(
+        id="ib_error-near-3",
+        cause="link_flap",
+        also=("ib_error",),
+        script=script,
+        facts=runs(script),
+        near_miss_of="ib_error",
+    )
 
 
 def link_flap() -> Iterator[LogCase]:
     """A port goes down and up."""
     for number, version in enumerate(("2.12.12", "2.18.3", "2.21.5", "2.24.3", "2.28.9"), 1):
         case_id = f"link_flap-{number}"
-        script = script_of(case_id, version, network=ROCE if number % 2 else INFINIBAND)
+        script = script_of(case_id, version, network=ROCE if number % 2 else INFINIBAND, framework="pytorch")
         script.cut("end")
         bad = script.ranks[2]
-        script.say(bad, "training", "async_event", hca="mlx5_1", event="port error", number=10, thread="progress", at_s=30.0, decisive=True)
+        script.say(
+            bad,
+            "training",
+            "async_event",
+            hca="mlx5_1",
+            event="port error",
+            number=10,
+            thread="progress",
+            at_s=30.0,
+            decisive=True,
+        )
         for rank in script.ranks[:2]:
             completion(script, rank, bad, 12, 50.0 + rank.rank / 10, hca="mlx5_1")
-        _echoes(script, [script.ranks[3]], bad, 52.0)
-        side = {f"{bad.host}.dmesg.txt": hosts.dmesg("[Tue Nov  4 08:15:59 2025] mlx5_core 0000:19:00.0 ens2f1: Link down", "[Tue Nov  4 08:16:21 2025] mlx5_core 0000:19:00.0 ens2f1: Link up")} if number % 2 else {}
-        yield LogCase(id=case_id, cause="link_flap", also=("ib_error",), script=script, side=side, facts=runs(script))
+        echoes(script, [script.ranks[3]], bad, 52.0)
+        side = (
+            {
+                f"{bad.host}.dmesg.txt": hosts.dmesg(
+                    "[Tue Nov  4 08:15:59 2025] mlx5_core 0000:19:00.0 ens2f1: Link down",
+                    "[Tue Nov  4 08:16:21 2025] mlx5_core 0000:19:00.0 ens2f1: Link up",
+                )
+            }
+            if number % 2
+            else {}
+        )
+        yield LogCase(
+            id=case_id, cause="link_flap", also=("ib_error",), script=script, side=side, facts=runs(script)
+        )
     script = script_of("link_flap-near-1", "2.21.5")
-    yield healthy_case("link_flap-near-1", script, "link_flap", side={"host.dmesg.txt": hosts.dmesg("[Tue Nov  4 06:02:59 2025] igb 0000:04:00.0 eno2: igb: eno2 NIC Link is Down")})
-    script = script_of("link_flap-near-2", "2.21.5", network=ROCE, variables=(("NCCL_IB_GID_INDEX", "1"),), subsystems=NET)
+    yield healthy_case(
+        "link_flap-near-1",
+        script,
+        "link_flap",
+        side={
+            "host.dmesg.txt": hosts.dmesg(
+                "[Tue Nov  4 06:02:59 2025] igb 0000:04:00.0 eno2: igb: eno2 NIC Link is Down"
+            )
+        },
+    )
+    script = script_of(
+        "link_flap-near-2", "2.21.5", network=ROCE, variables=(("NCCL_IB_GID_INDEX", "1"),), subsystems=NET
+    )
     script.cut("training")
     completion(script, script.ranks[1], script.ranks[2], 12, 6.0)
-    _echoes(script, [script.ranks[0], *script.ranks[2:]], script.ranks[1], 6.0)
+    echoes(script, [script.ranks[0], *script.ranks[2:]], script.ranks[1], 6.0)
     script.mark("environment")
-    yield LogCase(id="link_flap-near-2", cause="roce_gid", also=("ib_error",), script=script, side={"host.show_gids.txt": _gid_table(script.ranks[0], "v1")}, facts=runs(script), near_miss_of="link_flap")
+    yield LogCase(
+        id="link_flap-near-2",
+        cause="roce_gid",
+        also=("ib_error",),
+        script=script,
+        side={"host.show_gids.txt": _gid_table(script.ranks[0], "v1")},
+        facts=runs(script),
+        near_miss_of="link_flap",
+    )
 
 
 def _gid_table(rank: Rank, at_one: str) -> str:
@@ -144,33 +283,52 @@ def roce_gid() -> Iterator[LogCase]:
     for number, version in enumerate(("2.12.12", "2.18.3", "2.20.5", "2.24.3"), 1):
         case_id = f"roce_gid-{number}"
         index = "0" if number % 2 else "1"
-        script = script_of(case_id, version, network=ROCE, variables=(("NCCL_IB_GID_INDEX", index),), subsystems=NET)
+        script = script_of(
+            case_id, version, network=ROCE, variables=(("NCCL_IB_GID_INDEX", index),), subsystems=NET
+        )
         rank, peer = script.ranks[1], script.ranks[2]
         script.cut("training")
         if number in {2, 4}:
-            _queue(script, rank, peer, "Connection timed out", 110, local="fe80::e42:a1ff:fe00:1a2b", remote="fe80::e42:a1ff:fe00:3c4d", gid_index=int(index))
-            if not script.job.release.is_from("2.22.3"):
-                script.say(rank, "channels", "environment", variable="NCCL_IB_GID_INDEX", value=index, at_s=2.0)
-            else:
-                script.say(rank, "collective", "environment", variable="NCCL_IB_GID_INDEX", value=index, at_s=3.4)
+            _queue(
+                script,
+                rank,
+                peer,
+                "Connection timed out",
+                110,
+                local="fe80::e42:a1ff:fe00:1a2b",
+                remote="fe80::e42:a1ff:fe00:3c4d",
+                gid_index=int(index),
+            )
         else:
             completion(script, rank, peer, 12, 6.0)
-            _echoes(script, [r for r in script.ranks if r is not rank], rank, 6.0)
-        for other in script.ranks:
-            script.say(other, "channels", "environment", variable="NCCL_IB_GID_INDEX", value=index, at_s=1.9, decisive=True)
+            echoes(script, [r for r in script.ranks if r is not rank], rank, 6.0)
+        script.mark("environment")
         facts = stopped(script) if number in {2, 4} else runs(script)
-        yield LogCase(id=case_id, cause="roce_gid", also=("ib_error",), script=script, side={f"{rank.host}.show_gids.txt": _gid_table(rank, "v2")}, facts=facts)
-    script = script_of("roce_gid-5", "2.28.9", network=ROCE)
+        yield LogCase(
+            id=case_id,
+            cause="roce_gid",
+            also=("ib_error",),
+            script=script,
+            side={f"{rank.host}.show_gids.txt": _gid_table(rank, "v2")},
+            facts=facts,
+        )
+    script = script_of("roce_gid-5", "2.28.9", network=ROCE, framework="pytorch")
     script.cut("end")
     bad = script.ranks[2]
     script.say(bad, "training", "gid_table", hca="mlx5_0", thread="progress", at_s=30.0, decisive=True)
     completion(script, script.ranks[1], bad, 12, 60.0)
-    _echoes(script, [script.ranks[0], script.ranks[3]], script.ranks[1], 60.0)
-    yield LogCase(id="roce_gid-5", cause="roce_gid", also=("link_flap", "ib_error"), script=script, facts=runs(script))
+    echoes(script, [script.ranks[0], script.ranks[3]], script.ranks[1], 60.0)
+    yield LogCase(
+        id="roce_gid-5", cause="roce_gid", also=("link_flap", "ib_error"), script=script, facts=runs(script)
+    )
     for number, version in enumerate(("2.18.3", "2.27.5"), 1):
         case_id = f"roce_gid-near-{number}"
-        script = script_of(case_id, version, network=ROCE, variables=(("NCCL_IB_GID_INDEX", "3"),), subsystems=NET)
-        yield healthy_case(case_id, script, "roce_gid", side={"host.show_gids.txt": _gid_table(script.ranks[0], "v2")})
+        script = script_of(
+            case_id, version, network=ROCE, variables=(("NCCL_IB_GID_INDEX", "3"),), subsystems=NET
+        )
+        yield healthy_case(
+            case_id, script, "roce_gid", side={"host.show_gids.txt": _gid_table(script.ranks[0], "v2")}
+        )
 
 
 def mtu() -> Iterator[LogCase]:
@@ -182,13 +340,23 @@ def mtu() -> Iterator[LogCase]:
         script.cut("training")
         completion(script, script.ranks[2], script.ranks[1], 1, 6.0, kind="Recv")
         completion(script, script.ranks[1], script.ranks[2], 12, 30.0, decisive=False)
-        _echoes(script, [script.ranks[0], script.ranks[3]], script.ranks[2], 31.0)
-        side = {f"{script.job.hosts[0]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 4096), f"{script.job.hosts[1]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 1024)}
-        yield LogCase(id=case_id, cause="mtu", also=("ib_error",), script=script, side=side, facts=runs(script))
+        echoes(script, [script.ranks[0], script.ranks[3]], script.ranks[2], 31.0)
+        side = {
+            f"{script.job.hosts[0]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 4096),
+            f"{script.job.hosts[1]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 1024),
+        }
+        yield LogCase(
+            id=case_id, cause="mtu", also=("ib_error",), script=script, side=side, facts=runs(script)
+        )
     script = script_of("mtu-4", "2.18.3", network=ROCE)
     _queue(script, script.ranks[1], script.ranks[2], "Invalid argument", 22)
-    side = {f"{script.job.hosts[0]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 4096), f"{script.job.hosts[1]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 1024, 2048)}
-    yield LogCase(id="mtu-4", cause="mtu", also=("ib_error",), script=script, side=side, facts=stopped(script))
+    side = {
+        f"{script.job.hosts[0]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 4096),
+        f"{script.job.hosts[1]}.ibv_devinfo.txt": hosts.devinfo("mlx5_0", 1024, 2048),
+    }
+    yield LogCase(
+        id="mtu-4", cause="mtu", also=("ib_error",), script=script, side=side, facts=stopped(script)
+    )
     for number, version in enumerate(("2.21.5", "2.28.9"), 1):
         case_id = f"mtu-near-{number}"
         script = script_of(case_id, version, network=ROCE, subsystems=NET)
@@ -198,10 +366,22 @@ def mtu() -> Iterator[LogCase]:
 
 
 def _queues_with_mtu(script: Script, first: int, second: int, *, decisive: bool = False) -> None:
-    phase = _connecting(script)
+    phase = connecting(script)
     at_s = 3.3 if phase == "collective" else 2.2
     for rank in script.ranks:
-        script.say(rank, phase, "qp_roce", index=0, qpn=1200 + rank.rank, mtu=second if rank.node else first, gid_index=3, gid=0x0B00140AFFFF0000 + rank.node, at_s=at_s, thread="proxy", decisive=decisive)
+        script.say(
+            rank,
+            phase,
+            "qp_roce",
+            index=0,
+            qpn=1200 + rank.rank,
+            mtu=second if rank.node else first,
+            gid_index=3,
+            gid=0x0B00140AFFFF0000 + rank.node,
+            at_s=at_s,
+            thread="proxy",
+            decisive=decisive,
+        )
 
 
 def rails() -> Iterator[LogCase]:
@@ -210,74 +390,76 @@ def rails() -> Iterator[LogCase]:
         case_id = f"rails-{number}"
         script = script_of(case_id, version, network=ROCE, subsystems=NET)
         rank, peer = script.ranks[1], script.ranks[2]
-        _queue(script, rank, peer, "Connection timed out", 110, hca="mlx5_0", local="::ffff:10.101.0.11", remote="::ffff:10.102.0.12")
-        rows = (("mlx5_0", 3, "0000:0000:0000:0000:0000:ffff:0a65:000b", "10.101.0.11", "v2"), ("mlx5_1", 3, "0000:0000:0000:0000:0000:ffff:0a66:000b", "10.102.0.11", "v2"))
-        pings = hosts.command("ping -I ens2f0 -c1 10.101.0.12", "1 packets transmitted, 1 received, 0% packet loss") + hosts.command("ping -I ens2f0 -c1 10.102.0.12", "1 packets transmitted, 0 received, 100% packet loss")
-        yield LogCase(id=case_id, cause="rails", also=("roce_gid",), script=script, side={f"{rank.host}.show_gids.txt": hosts.gids(*rows), f"{rank.host}.ping.txt": pings}, facts=stopped(script))
+        _queue(
+            script,
+            rank,
+            peer,
+            "Connection timed out",
+            110,
+            hca="mlx5_0",
+            local="::ffff:10.101.0.11",
+            remote="::ffff:10.102.0.12",
+        )
+        rows = (
+            ("mlx5_0", 3, "0000:0000:0000:0000:0000:ffff:0a65:000b", "10.101.0.11", "v2"),
+            ("mlx5_1", 3, "0000:0000:0000:0000:0000:ffff:0a66:000b", "10.102.0.11", "v2"),
+        )
+        pings = hosts.command(
+            "ping -I ens2f0 -c1 10.101.0.12", "1 packets transmitted, 1 received, 0% packet loss"
+        ) + hosts.command(
+            "ping -I ens2f0 -c1 10.102.0.12", "1 packets transmitted, 0 received, 100% packet loss"
+        )
+        yield LogCase(
+            id=case_id,
+            cause="rails",
+            also=("roce_gid",),
+            script=script,
+            side={f"{rank.host}.show_gids.txt": hosts.gids(*rows), f"{rank.host}.ping.txt": pings},
+            facts=stopped(script),
+        )
     for number, version in enumerate(("2.21.5", "2.27.5"), 4):
         case_id = f"rails-{number}"
         network = Network(devices=("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"))
         script = script_of(case_id, version, network=network, gpus_per_node=4)
-        script.change("ib_devices", lambda text: text.replace(" [3]mlx5_3:1/IB", ""), where=lambda line: line.rank.node == 1, decisive=True)
-        yield LogCase(id=case_id, cause="rails", verdict="slow", script=script, side={f"{script.job.hosts[1]}.ibstat.txt": hosts.ibstat(*((f"mlx5_{i}", "Down" if i == 3 else "Active", "InfiniBand", 400) for i in range(4)))}, facts=None, also=("link_flap",))
+        script.change(
+            "ib_devices",
+            lambda text: text.replace(" [3]mlx5_3:1/IB", ""),
+            where=lambda line: line.rank.node == 1,
+            decisive=True,
+        )
+        yield LogCase(
+            id=case_id,
+            cause="rails",
+            verdict="slow",
+            script=script,
+            side={
+                f"{script.job.hosts[1]}.ibstat.txt": hosts.ibstat(
+                    *((f"mlx5_{i}", "Down" if i == 3 else "Active", "InfiniBand", 400) for i in range(4))
+                )
+            },
+            facts=None,
+            also=("link_flap",),
+        )
     script = script_of("rails-6", "2.30.7", network=Network(devices=("mlx5_0", "mlx5_1")))
-    script.change("ib_devices", lambda text: text.replace(" [1]mlx5_1:1/IB", ""), where=lambda line: line.rank.node == 1, decisive=True)
+    script.change(
+        "ib_devices",
+        lambda text: text.replace(" [1]mlx5_1:1/IB", ""),
+        where=lambda line: line.rank.node == 1,
+        decisive=True,
+    )
     script.cut("channels")
     for rank in script.ranks:
         script.say(rank, "graph", "net_counts", fewest=1, most=2, at_s=1.9, decisive=True)
     collapse(script, script.ranks[0], "graph", code=5, places=("init.cc:1180",))
     yield LogCase(id="rails-6", cause="rails", script=script, facts=stopped(script))
     script = script_of("rails-near-1", "2.24.3")
-    script.change("ib_devices", lambda text: text.replace("mlx5_0", "mlx5_4").replace("mlx5_1", "mlx5_5"), where=lambda line: line.rank.node == 1)
+    script.change(
+        "ib_devices",
+        lambda text: text.replace("mlx5_0", "mlx5_4").replace("mlx5_1", "mlx5_5"),
+        where=lambda line: line.rank.node == 1,
+    )
     yield healthy_case("rails-near-1", script, "rails")
-    script = script_of("rails-near-2", "2.21.5", variables=(("NCCL_IB_HCA", "mlx5_0,mlx5_1"), ("NCCL_CROSS_NIC", "1")))
+    script = script_of(
+        "rails-near-2", "2.21.5", variables=(("NCCL_IB_HCA", "mlx5_0,mlx5_1"), ("NCCL_CROSS_NIC", "1"))
+    )
     yield healthy_case("rails-near-2", script, "rails")
-
-
-def bond() -> Iterator[LogCase]:
-    """One flow uses one port of a bonded NIC."""
-    network = Network(link="RoCE", devices=("mlx5_bond_0",), speed_mbit_per_s=200_000)
-    for number, version in enumerate(("2.18.3", "2.21.5", "2.27.5"), 1):
-        case_id = f"bond-{number}"
-        script = script_of(case_id, version, network=network, framework="")
-        table = performance_table(script.job, peak_gb_per_s=11.6)
-        side = {"allreduce.ncclt.txt": table + "\n", "host.bond.txt": hosts.bonding("bond0", ("ens2f0", "ens2f1"), 100_000), "host.speed.txt": hosts.interface_speed("bond0", 200_000)}
-        yield LogCase(id=case_id, cause="bond", verdict="slow", script=script, side=side, facts=runs(script), basis="assumed")
-    script = script_of("bond-near-1", "2.24.3", network=network, framework="")
-    yield healthy_case("bond-near-1", script, "bond", side={"allreduce.ncclt.txt": performance_table(script.job, peak_gb_per_s=23.4) + "\n", "host.bond.txt": hosts.bonding("bond0", ("ens2f0", "ens2f1"), 100_000)})
-    single = Network(link="RoCE", devices=("mlx5_0",), speed_mbit_per_s=100_000)
-    script = script_of("bond-near-2", "2.21.5", network=single, framework="")
-    yield healthy_case("bond-near-2", script, "bond", side={"allreduce.ncclt.txt": performance_table(script.job, peak_gb_per_s=11.6) + "\n", "host.speed.txt": hosts.interface_speed("ens2f0", 100_000)})
-
-
-def acs_iommu() -> Iterator[LogCase]:
-    """PCIe access control or an IOMMU breaks or slows traffic between devices."""
-    for number, version in enumerate(("2.18.3", "2.28.9"), 1):
-        case_id = f"acs_iommu-{number}"
-        script = script_of(case_id, version, nodes=1, intra="PCIe", multicast=False, framework="pytorch")
-        script.cut("training")
-        watchdog(script, script.ranks, sequence=1, numel=1, enqueued=1, completed=0, decisive=True)
-        yield LogCase(id=case_id, cause="acs_iommu", script=script, side={"host.acs.txt": hosts.lspci_acs(redirects=True)}, facts=runs(script))
-    for number, version in enumerate(("2.12.12", "2.21.5", "2.30.7"), 3):
-        case_id = f"acs_iommu-{number}"
-        script = script_of(case_id, version, steps=0, subsystems=NET)
-        script.cut("end")
-        rank, peer = script.ranks[1], script.ranks[2]
-        completion(script, rank, peer, 4, 6.0)
-        _echoes(script, [r for r in script.ranks if r is not rank], rank, 6.0)
-        side = {f"{rank.host}.acs.txt": hosts.lspci_acs(redirects=True)} if number != 4 else {}
-        yield LogCase(id=case_id, cause="acs_iommu", also=("ib_error",), script=script, side=side, facts=runs(script))
-    script = script_of("acs_iommu-6", "2.14.3", nodes=1, intra="PCIe", multicast=False, framework="")
-    script.cut("training")
-    side = {"host.cmdline.txt": hosts.kernel_command_line("intel_iommu=on"), "host.dmesg.txt": hosts.dmesg("[Tue Nov  4 08:16:01 2025] DMAR: DRHD: handling fault status reg 2", "[Tue Nov  4 08:16:01 2025] DMAR: [DMA Write NO_PASID] Request device [1b:00.0] fault addr 0x38fff0000000 [fault reason 0x05] PTE Write access is not set")}
-    yield LogCase(id="acs_iommu-6", cause="acs_iommu", script=script, side=side, facts=runs(script))
-    script = script_of("acs_iommu-7", "2.24.3", framework="")
-    side = {"allreduce.ncclt.txt": performance_table(script.job, peak_gb_per_s=42.0) + "\n", "host.acs.txt": hosts.lspci_acs(redirects=True)}
-    yield LogCase(id="acs_iommu-7", cause="acs_iommu", verdict="slow", script=script, side=side, facts=runs(script), basis="assumed")
-    script = script_of("acs_iommu-near-1", "2.21.5")
-    yield healthy_case("acs_iommu-near-1", script, "acs_iommu", side={"host.acs.txt": hosts.lspci_acs(redirects=False), "host.cmdline.txt": hosts.kernel_command_line("intel_iommu=on iommu=pt")})
-    script = script_of("acs_iommu-near-2", "2.27.5", nodes=1, intra="PCIe", multicast=False, framework="pytorch")
-    script.cut("end")
-    watchdog(script, script.ranks[1:], decisive=True)
-    script.print(script.ranks[0], "training", "[rank0]:[E1104 08:26:20.1 ProcessGroupNCCL.cpp:1537] [Rank 0] Received a dump signal due to a collective timeout from rank 1. Last enqueued NCCL work: 411, last completed NCCL work: 411.", at_s=641.0, decisive=True)
-    yield LogCase(id="acs_iommu-near-2", cause="desync", script=script, side={"host.acs.txt": hosts.lspci_acs(redirects=False)}, facts=runs(script), near_miss_of="acs_iommu")
