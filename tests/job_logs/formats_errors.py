@@ -98,7 +98,7 @@ _MEMORY = (
     warn("shm_extend", "2.12.7..2.15.5", "misc/shmutils.cc", "Error: failed to extend {path} to {bytes} bytes"),
     warn("shm_extend", "2.16.2..2.21.5", "misc/shmutils.cc", "Error: failed to extend {path} to {bytes} bytes"),
     warn("shm_extend", "2.22.3..", "os/linux.cc", "Error: failed to extend {path} to {bytes} bytes, error: {reason} ({errno})"),
-    warn("shm_segment", "2.4.2..2.8.3", "include/shm.h", "Error while {what} shared memory segment {path} (size {bytes})"),
+    warn("shm_segment", "2.4.2..2.8.3", "include/shm.h", "Error while {what} shared memory segment {path} (size {bytes})\n"),
     warn("shm_segment", "2.8.4..2.21.5", "misc/shmutils.cc", "Error while {what} shared memory segment {path} (size {bytes})"),
     warn("shm_segment", "2.22.3..", "os/linux.cc", "Error while {what} shared memory segment {path} (size {bytes}), error: {reason} ({errno})"),
     info("cumem_host", "2.26.3..", "INIT", "misc/cudawrap.cc", "cuMem host allocations do not appear to be working; falling back to a /dev/shm/ based implementation. This could be due to the container runtime disabling NUMA support. To disable this warning, set NCCL_CUMEM_HOST_ENABLE=0"),

@@ -44,15 +44,17 @@ def _cannot_connect(script: Script, rank: Rank, peer: str, failure: tuple[str, i
     give_up(script, rank, 2, phase, at_s + 34.2)
 
 
+_BOOTSTRAP_FOREIGN = "192.0.2.77<51822>"
+
+
 def bootstrap() -> Iterator[LogCase]:
     """The out-of-band start fails though the interface is sensible."""
-    foreign = "192.0.2.77<51822>"
     for number, version in enumerate(("2.18.3", "2.21.5", "2.25.1"), 1):
         case_id = f"bootstrap-{number}"
         script = script_of(case_id, version)
         script.cut("init")
         root = script.ranks[0]
-        script.say(root, "init", "closed_by_peer", peer=foreign, at_s=1.4, decisive=True)
+        script.say(root, "init", "closed_by_peer", peer=_BOOTSTRAP_FOREIGN, at_s=1.4, decisive=True)
         script.unwind(root, "init", ("misc/socket.cc:749", "bootstrap.cc:112"), 6, at_s=1.4)
         for rank in script.ranks:
             give_up(script, rank, 6, "init", 1.6)
@@ -93,10 +95,14 @@ def bootstrap() -> Iterator[LogCase]:
         )
         give_up(script, script.ranks[0], 2, "bootstrap", 0.6)
         yield LogCase(id=case_id, cause="bootstrap", also=("ports",), script=script, facts=stopped(script))
+    yield from _bootstrap_near()
+
+
+def _bootstrap_near() -> Iterator[LogCase]:
     for number, (version, name) in enumerate((("2.27.5", "no_magic"), ("2.30.7", "foreign_magic")), 1):
         case_id = f"bootstrap-near-{number}"
         script = script_of(case_id, version)
-        script.say(script.ranks[0], "init", name, peer=foreign, at_s=1.22)
+        script.say(script.ranks[0], "init", name, peer=_BOOTSTRAP_FOREIGN, at_s=1.22)
         yield healthy_case(
             case_id, script, "bootstrap", cause="harmless", also=("bootstrap",), verdict="harmless"
         )
@@ -151,6 +157,11 @@ def socket_ifname() -> Iterator[LogCase]:
             side=side,
             facts=stopped(script),
         )
+    yield from _unreachable_interfaces()
+    yield from _socket_ifname_near()
+
+
+def _unreachable_interfaces() -> Iterator[LogCase]:
     for number, (version, interface, address) in enumerate(
         (
             ("2.14.3", "lo", "127.0.0.1"),
@@ -191,6 +202,9 @@ def socket_ifname() -> Iterator[LogCase]:
         script=script,
         facts=stopped(script),
     )
+
+
+def _socket_ifname_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.27.5"), 1):
         case_id = f"socket_ifname-near-{number}"
         script = script_of(
@@ -361,6 +375,10 @@ def ports() -> Iterator[LogCase]:
             )
         }
         yield LogCase(id=case_id, cause="ports", script=script, side=side, facts=stopped(script))
+    yield from _ports_near()
+
+
+def _ports_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.21.5", "2.27.5"), 1):
         case_id = f"ports-near-{number}"
         side = {

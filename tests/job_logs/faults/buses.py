@@ -103,6 +103,10 @@ def acs_iommu() -> Iterator[LogCase]:
         facts=runs(script),
         basis="assumed",
     )
+    yield from _acs_iommu_near()
+
+
+def _acs_iommu_near() -> Iterator[LogCase]:
     script = script_of("acs_iommu-near-1", "2.21.5")
     yield healthy_case(
         "acs_iommu-near-1",

@@ -93,6 +93,10 @@ def gpu_hw() -> Iterator[LogCase]:
         )
     }
     yield LogCase(id="gpu_hw-5", cause="gpu_hw", script=script, side=side, facts=runs(script))
+    yield from _gpu_hw_near()
+
+
+def _gpu_hw_near() -> Iterator[LogCase]:
     script = script_of("gpu_hw-near-1", "2.21.5")
     old = "[Mon Jul 14 03:02:11 2025] NVRM: Xid (PCI:0000:43:00): 31, pid=771, name=python3, MMU Fault: ENGINE GRAPHICS GPC0 faulted @ 0x7f1e_40000000"
     yield healthy_case("gpu_hw-near-1", script, "gpu_hw", side={"host.dmesg.txt": hosts.dmesg(old)})
@@ -168,6 +172,10 @@ def p2p() -> Iterator[LogCase]:
             side={"host.topo.txt": hosts.topology(4, "NV4")},
             facts=runs(script),
         )
+    yield from _p2p_near()
+
+
+def _p2p_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.27.5"), 1):
         case_id = f"p2p-near-{number}"
         script = script_of(case_id, version, nodes=1, gpus_per_node=4, intra="SHM", multicast=False)
@@ -226,6 +234,11 @@ def fabric_manager() -> Iterator[LogCase]:
             facts=stopped(script),
             basis="assumed",
         )
+    yield from _multicast_refused_at_run_time()
+    yield from _fabric_manager_near()
+
+
+def _multicast_refused_at_run_time() -> Iterator[LogCase]:
     script = script_of("fabric_manager-5", "2.27.5", nodes=1, gpus_per_node=8)
     for rank in script.ranks:
         script.say(
@@ -261,6 +274,9 @@ def fabric_manager() -> Iterator[LogCase]:
         places=("transport/nvls.cc:287", "transport/nvls.cc:440"),
     )
     yield LogCase(id="fabric_manager-6", cause="fabric_manager", script=script, facts=stopped(script))
+
+
+def _fabric_manager_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.27.5"), 1):
         case_id = f"fabric_manager-near-{number}"
         script = script_of(case_id, version, multicast=False)

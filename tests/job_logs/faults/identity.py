@@ -60,6 +60,11 @@ def host_identity() -> Iterator[LogCase]:
             facts=stopped(script),
             basis="assumed" if number == 2 else "source",
         )
+    yield from _equal_host_ids()
+    yield from _host_identity_near()
+
+
+def _equal_host_ids() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.24.3", "2.28.9"), 3):
         case_id = f"host_identity-{number}"
         script = script_of(
@@ -104,6 +109,9 @@ def host_identity() -> Iterator[LogCase]:
             script=script,
             facts=stopped(script),
         )
+
+
+def _host_identity_near() -> Iterator[LogCase]:
     script = script_of("host_identity-near-1", "2.21.5", hosts=("gpu-1", "gpu-10"))
     yield healthy_case("host_identity-near-1", script, "host_identity")
     script = script_of(
@@ -170,6 +178,10 @@ def version() -> Iterator[LogCase]:
     )
     collapse(script, script.ranks[0], "graph", code=1, places=("enqueue.cc:82", "init.cc:1430"))
     yield LogCase(id="version-6", cause="version", also=("driver",), script=script, facts=stopped(script))
+    yield from _version_near()
+
+
+def _version_near() -> Iterator[LogCase]:
     made = job("version-near-1", "2.27.5")
     script = write(made)
     script.change(

@@ -60,6 +60,11 @@ def container() -> Iterator[LogCase]:
             side=side,
             facts=stopped(script),
         )
+    yield from _hidden_devices()
+    yield from _container_near()
+
+
+def _hidden_devices() -> Iterator[LogCase]:
     for number, version in enumerate(("2.21.5", "2.23.4"), 4):
         yield container_without_capabilities(f"container-{number}", version)
     script = script_of("container-6", "2.24.3", hosts=("pod-a", "pod-a"), gpus_per_node=1, intra="NVLink")
@@ -113,6 +118,9 @@ def container() -> Iterator[LogCase]:
         facts=stopped(script),
         basis="assumed",
     )
+
+
+def _container_near() -> Iterator[LogCase]:
     script = script_of("container-near-1", "2.23.4")
     yield healthy_case(
         "container-near-1",
@@ -179,6 +187,10 @@ def harmless() -> Iterator[LogCase]:
     for rank in script.ranks:
         script.say(rank, "graph", "collnet_threshold", nodes=2, threshold=4, at_s=1.9)
     yield _harmless("harmless-8", script)
+    yield from _harmless_near()
+
+
+def _harmless_near() -> Iterator[LogCase]:
     script = script_of("harmless-near-1", "2.21.5", network=ETHERNET)
     side = {
         f"{host}.ibstat.txt": hosts.ibstat(

@@ -140,6 +140,10 @@ def cumem() -> Iterator[LogCase]:
             facts=stopped(script),
             basis="assumed",
         )
+    yield from _cumem_near()
+
+
+def _cumem_near() -> Iterator[LogCase]:
     script = script_of("cumem-near-1", "2.27.5", nodes=1, gpus_per_node=4, intra="SHM", multicast=False)
     for rank in script.ranks:
         script.say(rank, "plugins", "cumem_host", at_s=0.6 + rank.rank / 100)
@@ -404,6 +408,10 @@ def fd_limit() -> Iterator[LogCase]:
         )
         side = {"host.ulimit.txt": hosts.open_files("1024")} if number % 2 else {}
         yield LogCase(id=case_id, cause="fd_limit", script=script, side=side, facts=stopped(script))
+    yield from _fd_limit_near()
+
+
+def _fd_limit_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.21.5", "2.28.9"), 1):
         case_id = f"fd_limit-near-{number}"
         yield healthy_case(

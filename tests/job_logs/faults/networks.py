@@ -1,15 +1,14 @@
-"""Which network is chosen and how: fall-back to sockets, GPUDirect RDMA, the stacks of clouds, plug-ins, SHARP."""
+"""Which network is chosen and how: fall-back to sockets, GPUDirect RDMA, the stacks of clouds."""
 
 from collections.abc import Iterator
 
 from tests.job_logs import hosts
 from tests.job_logs.case import LogCase, healthy_case, runs, script_of, stopped
-from tests.job_logs.faults.sequel import collapse, connecting
+from tests.job_logs.faults.sequel import collapse
 from tests.job_logs.job import (
     EFA,
     ETHERNET,
     FASTRAK,
-    INFINIBAND,
     INFINIBAND_WITHOUT_GDR,
     TCPX,
     Facts,
@@ -59,6 +58,11 @@ def socket_fallback() -> Iterator[LogCase]:
             side=_hcas(script),
             facts=runs(script),
         )
+    yield from _unusable_verbs()
+    yield from _socket_fallback_near()
+
+
+def _unusable_verbs() -> Iterator[LogCase]:
     for number, version in enumerate(("2.7.8", "2.14.3", "2.24.3"), 6):
         case_id = f"socket_fallback-{number}"
         script = script_of(case_id, version, network=ETHERNET)
@@ -90,6 +94,9 @@ def socket_fallback() -> Iterator[LogCase]:
         side=_hcas(script),
         facts=runs(script),
     )
+
+
+def _socket_fallback_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.26.5", "2.30.7"), 1):
         case_id = f"socket_fallback-near-{number}"
         script = script_of(case_id, version, network=ETHERNET, intra="PCIe", multicast=False)
@@ -122,6 +129,11 @@ def gdr_off() -> Iterator[LogCase]:
             side=side,
             facts=runs(script),
         )
+    yield from _gdr_off_here_and_there()
+    yield from _gdr_off_near()
+
+
+def _gdr_off_here_and_there() -> Iterator[LogCase]:
     script = script_of("gdr_off-5", "2.18.3")
     script.change(
         "net", lambda text: text.replace("/GDRDMA", ""), where=lambda line: line.rank.node == 1, decisive=True
@@ -164,6 +176,9 @@ def gdr_off() -> Iterator[LogCase]:
         facts=runs(script),
         basis="assumed",
     )
+
+
+def _gdr_off_near() -> Iterator[LogCase]:
     script = script_of(
         "gdr_off-near-1",
         "2.21.5",
@@ -197,11 +212,13 @@ def gdr_off() -> Iterator[LogCase]:
     )
 
 
+_EFA_IMAGE = hosts.command(
+    "cat /opt/aws/dlami/info", "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)"
+)
+
+
 def efa() -> Iterator[LogCase]:
     """The AWS stack lacks a piece."""
-    image = hosts.command(
-        "cat /opt/aws/dlami/info", "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04)"
-    )
     for number, (version, text) in enumerate(
         (
             ("2.12.12", "NET/OFI Could not find any optimal provider"),
@@ -219,7 +236,7 @@ def efa() -> Iterator[LogCase]:
             script.raw_warn(rank, "plugins", text, "nccl_net_ofi_rdma.c:6411", at_s=0.6, decisive=True)
             script.say(rank, "network", "no_verbs", at_s=0.8)
         side = {
-            "host.image.txt": image,
+            "host.image.txt": _EFA_IMAGE,
             "host.fi_info.txt": hosts.command("fi_info -p efa", "fi_getinfo: -61 (No data available)"),
         }
         yield LogCase(
@@ -232,6 +249,11 @@ def efa() -> Iterator[LogCase]:
             facts=runs(script),
             basis="assumed" if number > 1 else "source",
         )
+    yield from _efa_between_hosts()
+    yield from _efa_near()
+
+
+def _efa_between_hosts() -> Iterator[LogCase]:
     for number, version in enumerate(("2.14.3", "2.23.4"), 4):
         case_id = f"efa-{number}"
         script = script_of(case_id, version, network=EFA)
@@ -292,20 +314,25 @@ def efa() -> Iterator[LogCase]:
         facts=runs(script),
         basis="assumed",
     )
+
+
+def _efa_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.27.5"), 1):
         case_id = f"efa-near-{number}"
         script = script_of(case_id, version, network=EFA)
         for rank in script.ranks:
             script.say(rank, "network", "no_ib", at_s=0.8)
-        yield healthy_case(case_id, script, "efa", side={"host.image.txt": image})
+        yield healthy_case(case_id, script, "efa", side={"host.image.txt": _EFA_IMAGE})
+
+
+_TCPX_GOOGLE = hosts.command(
+    "curl -s -H Metadata-Flavor:Google http://metadata.google.internal/computeMetadata/v1/instance/machine-type",
+    "projects/1/machineTypes/a3-megagpu-8g",
+)
 
 
 def tcpx() -> Iterator[LogCase]:
     """The Google stacks lack a piece."""
-    google = hosts.command(
-        "curl -s -H Metadata-Flavor:Google http://metadata.google.internal/computeMetadata/v1/instance/machine-type",
-        "projects/1/machineTypes/a3-megagpu-8g",
-    )
     for number, version in enumerate(("2.20.5", "2.26.5", "2.28.9"), 1):
         case_id = f"tcpx-{number}"
         script = script_of(case_id, version, network=FASTRAK)
@@ -321,7 +348,7 @@ def tcpx() -> Iterator[LogCase]:
             )
         collapse(script, script.ranks[0], "network", code=2, places=("net.cc:390", "init.cc:320"))
         side = {
-            "node.machine.txt": google,
+            "node.machine.txt": _TCPX_GOOGLE,
             "node.pods.txt": hosts.command(
                 "kubectl get pod trainer-0 -o jsonpath='{.status.containerStatuses[*].name}{.status.containerStatuses[*].state}'",
                 "tcpxo-daemon {terminated: {exitCode: 1, reason: Error}}",
@@ -350,131 +377,17 @@ def tcpx() -> Iterator[LogCase]:
         also=("socket_fallback", "plugin"),
         verdict="slow",
         script=script,
-        side={"node.machine.txt": google},
+        side={"node.machine.txt": _TCPX_GOOGLE},
         facts=runs(script),
         basis="assumed",
     )
+    yield from _tcpx_near()
+
+
+def _tcpx_near() -> Iterator[LogCase]:
     script = script_of("tcpx-near-1", "2.26.5", network=FASTRAK)
-    yield healthy_case("tcpx-near-1", script, "tcpx", side={"node.machine.txt": google})
+    yield healthy_case("tcpx-near-1", script, "tcpx", side={"node.machine.txt": _TCPX_GOOGLE})
     script = script_of("tcpx-near-2", "2.18.3", network=TCPX)
     yield healthy_case(
-        "tcpx-near-2", script, "tcpx", side={"node.machine.txt": google.replace("megagpu", "highgpu")}
+        "tcpx-near-2", script, "tcpx", side={"node.machine.txt": _TCPX_GOOGLE.replace("megagpu", "highgpu")}
     )
-
-
-def plugin() -> Iterator[LogCase]:
-    """A plug-in is broken or wrongly chosen."""
-    symbol = "/opt/hpcx/nccl_rdma_sharp_plugin/lib/libnccl-net.so: undefined symbol: ncclDebugLog"
-    for number, version in enumerate(("2.22.3", "2.26.5", "2.28.9"), 1):
-        case_id = f"plugin-{number}"
-        script = script_of(case_id, version, network=INFINIBAND)
-        script.drop("no_tuner")
-        for rank in script.ranks:
-            script.say(
-                rank,
-                "tuning",
-                "tuner_failed",
-                library="libnccl-ofi-tuner.so",
-                reason="libnccl-ofi-tuner.so: undefined symbol: ofi_log_function",
-                at_s=2.7,
-                decisive=True,
-            )
-        yield LogCase(
-            id=case_id,
-            cause="plugin",
-            verdict="slow",
-            script=script,
-            facts=runs(script),
-            side={
-                "job.environment.txt": hosts.command(
-                    "env | grep NCCL_", "NCCL_DEBUG=INFO\nNCCL_TUNER_PLUGIN=libnccl-ofi-tuner.so"
-                )
-            },
-        )
-    for number, version in enumerate(("2.18.3", "2.24.3"), 4):
-        case_id = f"plugin-{number}"
-        script = script_of(case_id, version, network=INFINIBAND)
-        script.cut("network")
-        script.drop("no_plugin", "plugin_load", "internal_plugin")
-        for rank in script.ranks:
-            script.say(
-                rank,
-                "plugins",
-                "plugin_failed",
-                library="libnccl-net.so",
-                reason=symbol,
-                at_s=0.6,
-                decisive=True,
-            )
-            script.say(rank, "network", "network_not_found", network="IBext_v8", at_s=1.0, decisive=True)
-        collapse(script, script.ranks[0], "network", code=5, places=("net.cc:626", "init.cc:320"))
-        side = {
-            "job.environment.txt": hosts.command("env | grep NCCL_", "NCCL_DEBUG=INFO\nNCCL_NET=IBext_v8")
-        }
-        yield LogCase(
-            id=case_id, cause="plugin", also=("env_misuse",), script=script, side=side, facts=stopped(script)
-        )
-    script = script_of("plugin-6", "2.30.7")
-    script.cut("network")
-    script.drop("no_plugin")
-    for rank in script.ranks:
-        script.say(
-            rank, "plugins", "plugin_failed", library="libnccl-net.so", reason=symbol, at_s=0.6, decisive=True
-        )
-        script.say(rank, "network", "no_network", at_s=1.0, decisive=True)
-    collapse(script, script.ranks[0], "network", code=5, places=("plugin/net.cc:349", "init.cc:380"))
-    yield LogCase(
-        id="plugin-6",
-        cause="plugin",
-        also=("env_misuse",),
-        script=script,
-        facts=stopped(script),
-        side={
-            "job.environment.txt": hosts.command("env | grep NCCL_", "NCCL_DEBUG=INFO\nNCCL_NET=IBext_v11")
-        },
-    )
-    sharp_stack = Network(name="IBext", plugin="libnccl-net.so")
-    for number, version in enumerate(("2.18.3", "2.21.5"), 1):
-        case_id = f"plugin-near-{number}"
-        yield healthy_case(case_id, script_of(case_id, version, network=sharp_stack), "plugin")
-    yield healthy_case("plugin-near-3", script_of("plugin-near-3", "2.28.9"), "plugin")
-
-
-def sharp() -> Iterator[LogCase]:
-    """Reduction in the switches fails or is refused."""
-    stack = Network(name="IBext", plugin="libnccl-net.so")
-    texts = (
-        ("2.18.3", "NET/IB : SHARP coll init error: Cannot create SHARP job(-11)", "sharp_plugin.c:320"),
-        ("2.21.5", "SHARP group create: Streaming Tree lock failed (-18)", "sharp_plugin.c:302"),
-        (
-            "2.24.3",
-            "NET/IB : SHARP coll init error: Failed to connect to Aggregation Manager (sharp_am)(-53)",
-            "sharp_plugin.c:343",
-        ),
-    )
-    for number, (version, text, place) in enumerate(texts, 1):
-        case_id = f"sharp-{number}"
-        script = script_of(case_id, version, network=stack, variables=(("NCCL_COLLNET_ENABLE", "1"),))
-        phase = connecting(script)
-        at_s = 3.45 if phase == "collective" else 2.2
-        for rank in script.ranks[:: script.job.gpus_per_node]:
-            script.raw_warn(rank, phase, text, place, at_s=at_s, decisive=True)
-            script.unwind(rank, phase, ("transport/coll_net.cc:671", "transport.cc:291"), 2, at_s=at_s)
-        script.say(script.ranks[0], phase, "no_collnet", at_s=at_s + 0.1, decisive=True)
-        yield LogCase(id=case_id, cause="sharp", verdict="slow", script=script, facts=runs(script))
-    script = script_of("sharp-near-1", "2.23.4")
-    for rank in script.ranks:
-        script.say(rank, "graph", "collnet_threshold", nodes=2, threshold=4, at_s=1.9)
-    yield LogCase(
-        id="sharp-near-1",
-        cause="harmless",
-        also=("sharp",),
-        verdict="harmless",
-        script=script,
-        facts=runs(script),
-        near_miss_of="sharp",
-    )
-    script = script_of("sharp-near-2", "2.18.3", network=stack, variables=(("NCCL_COLLNET_ENABLE", "1"),))
-    for rank in script.ranks:
-        script.say(rank, "channels", "collnet", channel=0, network="SHARP", index=0, at_s=2.2)
-    yield healthy_case("sharp-near-2", script, "sharp")

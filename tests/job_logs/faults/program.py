@@ -173,6 +173,10 @@ def env_misuse() -> Iterator[LogCase]:
         },
         facts=runs(script),
     )
+    yield from _env_misuse_near()
+
+
+def _env_misuse_near() -> Iterator[LogCase]:
     for number, (version, variables) in enumerate(
         (
             ("2.21.5", (("NCCL_ALGO", "Ring"),)),
@@ -210,10 +214,12 @@ def env_misuse() -> Iterator[LogCase]:
     )
 
 
+_TOPOLOGY_GRAPH = frozenset({"INIT", "ENV", "GRAPH"})
+
+
 def topology() -> Iterator[LogCase]:
     """NCCL's picture of the machine is wrong."""
     path = "/opt/microsoft/ncv4/topo.xml"
-    graph = frozenset({"INIT", "ENV", "GRAPH"})
     for number, version in enumerate(("2.14.3", "2.21.5", "2.27.5"), 1):
         case_id = f"topology-{number}"
         script = script_of(
@@ -223,7 +229,7 @@ def topology() -> Iterator[LogCase]:
             gpus_per_node=4,
             intra="PCIe",
             multicast=False,
-            subsystems=graph,
+            subsystems=_TOPOLOGY_GRAPH,
             variables=(("NCCL_TOPO_FILE", path),),
         )
         script.change("system", lambda text: _slow(text), decisive=True)
@@ -244,7 +250,7 @@ def topology() -> Iterator[LogCase]:
     for number, version in enumerate(("2.18.3", "2.24.3"), 4):
         case_id = f"topology-{number}"
         script = script_of(
-            case_id, version, variables=(("NCCL_GRAPH_FILE", "/opt/microsoft/ncv4/graph.xml"),)
+            case_id, version, variables=(("NCCL_GRAPH_FILE", "/opt/microsoft/ncv4/_TOPOLOGY_GRAPH.xml"),)
         )
         script.cut("channels")
         script.cut("tuning")
@@ -267,18 +273,25 @@ def topology() -> Iterator[LogCase]:
         script.say(rank, "graph", "xml_attribute", attribute="arch", node="cpu", at_s=1.9, decisive=True)
     collapse(script, script.ranks[0], "graph", code=3, places=("graph/topo.cc:566", "init.cc:1001"))
     yield LogCase(id="topology-6", cause="topology", also=("plugin",), script=script, facts=stopped(script))
+    yield from _topology_near()
+
+
+def _topology_near() -> Iterator[LogCase]:
     yield healthy_case(
         "topology-near-1",
         script_of(
             "topology-near-1",
             "2.23.4",
-            subsystems=graph,
+            subsystems=_TOPOLOGY_GRAPH,
             variables=(("NCCL_TOPO_FILE", "/opt/topo/ndv5.xml"),),
         ),
         "topology",
     )
     script = script_of(
-        "topology-near-2", "2.28.9", subsystems=graph, variables=(("NCCL_TOPO_FILE", "/var/run/topo.xml"),)
+        "topology-near-2",
+        "2.28.9",
+        subsystems=_TOPOLOGY_GRAPH,
+        variables=(("NCCL_TOPO_FILE", "/var/run/topo.xml"),),
     )
     for rank in script.ranks:
         script.say(

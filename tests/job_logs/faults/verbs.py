@@ -176,6 +176,10 @@ def ib_error() -> Iterator[LogCase]:
         yield LogCase(
             id=case_id, cause="ib_error", also=("rails", "env_misuse"), script=script, facts=stopped(script)
         )
+    yield from _ib_error_near()
+
+
+def _ib_error_near() -> Iterator[LogCase]:
     for number, version in enumerate(("2.21.5", "2.26.5"), 1):
         case_id = f"ib_error-near-{number}"
         script = script_of(case_id, version, network=ROCE if number == 1 else INFINIBAND, subsystems=NET)
@@ -240,6 +244,10 @@ def link_flap() -> Iterator[LogCase]:
         yield LogCase(
             id=case_id, cause="link_flap", also=("ib_error",), script=script, side=side, facts=runs(script)
         )
+    yield from _link_flap_near()
+
+
+def _link_flap_near() -> Iterator[LogCase]:
     script = script_of("link_flap-near-1", "2.21.5")
     yield healthy_case(
         "link_flap-near-1",
@@ -417,6 +425,11 @@ def rails() -> Iterator[LogCase]:
             side={f"{rank.host}.show_gids.txt": hosts.gids(*rows), f"{rank.host}.ping.txt": pings},
             facts=stopped(script),
         )
+    yield from _missing_rails()
+    yield from _rails_near()
+
+
+def _missing_rails() -> Iterator[LogCase]:
     for number, version in enumerate(("2.21.5", "2.27.5"), 4):
         case_id = f"rails-{number}"
         network = Network(devices=("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"))
@@ -452,6 +465,9 @@ def rails() -> Iterator[LogCase]:
         script.say(rank, "graph", "net_counts", fewest=1, most=2, at_s=1.9, decisive=True)
     collapse(script, script.ranks[0], "graph", code=5, places=("init.cc:1180",))
     yield LogCase(id="rails-6", cause="rails", script=script, facts=stopped(script))
+
+
+def _rails_near() -> Iterator[LogCase]:
     script = script_of("rails-near-1", "2.24.3")
     script.change(
         "ib_devices",
