@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tests.job_logs.formats import WARN, default_subsystems, find
 from tests.job_logs.job import Job, Rank, comm_id, ranks_of, release_at
+from tests.job_logs.releases import Release
 
 PHASES = (
     "start", "bootstrap", "plugins", "network", "init", "graph", "channels", "tuning", "complete", "collective", "training", "end",
@@ -101,7 +102,7 @@ class Script:
         defaults = self.fields_of(rank)
         text = message.text.format(**{**defaults, **fields})
         line = self._line(rank, phase, name, message.level, text, thread=thread, at_s=at_s)
-        place = source or f"{_CALLERS.get(name, message.where)}:{40 + len(text) * 7 % 900}"
+        place = source or f"{_place(name, message.where, release)}:{40 + len(text) * 7 % 900}"
         self.lines.append(
             replace(
                 line,
@@ -263,3 +264,16 @@ _FUNCTIONS = {
 
 _CALLERS = {"system_call": "misc/socket.cc", "cuda": "enqueue.cc", "cu": "transport/p2p.cc"}
 """Files that such a message names: that of the caller, not that of the macro."""
+
+
+def _place(name: str, where: str, release: Release) -> str:
+    """Return the file that a WARN names: files moved in 2.26 (plug-ins), 2.29 (verbs, sockets) and 2.30 (memory)."""
+    if where.startswith("transport/net_ib/") and not release.is_from("2.29.2"):
+        return "transport/net_ib.cc"
+    if where == "os/linux.cc" and name.startswith("shm_") and not release.is_from("2.30.3"):
+        return "misc/shmutils.cc"
+    if where == "os/linux.cc" and not release.is_from("2.29.2"):
+        return "misc/socket.cc"
+    if where == "plugin/net.cc" and not release.is_from("2.26.2"):
+        return "net.cc"
+    return _CALLERS.get(name, where)

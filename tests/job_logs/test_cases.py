@@ -160,3 +160,12 @@ def test_generator_shares_no_code_with_the_product():
     for path in Path(__file__).parent.rglob("*.py"):
         source = path.read_text(encoding="utf-8")
         assert not re.search(r"^\s*(from|import) " + "linkwise", source, re.MULTILINE), path
+
+
+def test_effects_stand_after_their_cause_in_the_log_of_every_fault():
+    effects = {"closed_by_peer", "proxy_operation", "proxy_poll", "proxy_call", "unwind"}
+    for case in ALL:
+        decisive = [line.at_s for line in case.lines if line.decisive and line.level == "WARN"]
+        for line in case.lines:
+            if decisive and line.name in effects and not line.decisive:
+                assert line.at_s >= min(decisive), (case.id, line)

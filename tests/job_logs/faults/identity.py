@@ -114,13 +114,7 @@ def _equal_host_ids() -> Iterator[LogCase]:
 def _host_identity_near() -> Iterator[LogCase]:
     script = script_of("host_identity-near-1", "2.21.5", hosts=("gpu-1", "gpu-10"))
     yield healthy_case("host_identity-near-1", script, "host_identity")
-    script = script_of(
-        "host_identity-near-2",
-        "2.27.5",
-        hosts=("pod-train-0", "pod-train-1"),
-        variables=(("NCCL_HOSTID", "pod-train"),),
-    )
-    script.drop("environment_text")
+    script = script_of("host_identity-near-2", "2.27.5", hosts=("pod-train-0", "pod-train-1"))
     yield healthy_case("host_identity-near-2", script, "host_identity")
 
 

@@ -103,11 +103,12 @@ def give_up(script: Script, rank: Rank, code: int, phase: str, at_s: float) -> N
 def peers_close(script: Script, victims: Iterable[Rank], culprit: Rank, phase: str, at_s: float) -> None:
     """Let other ranks see that the process which failed is gone."""
     for index, rank in enumerate(victims):
+        seen_s = at_s + 0.02 * index
         peer = f"{culprit.address}<{41_000 + 13 * rank.rank}>"
-        script.say(rank, phase, "closed_by_peer", peer=peer, at_s=at_s + 0.02 * index)
-        script.unwind(rank, phase, ("misc/socket.cc:749", "bootstrap.cc:452", "init.cc:1089"), 6, at_s=at_s)
-        script.unwind(rank, phase, ("group.cc:64",), 6, at_s=at_s, thread="async", tag=" [Async thread]")
-        give_up(script, rank, 6, phase, at_s + 0.1)
+        script.say(rank, phase, "closed_by_peer", peer=peer, at_s=seen_s)
+        script.unwind(rank, phase, ("misc/socket.cc:749", "bootstrap.cc:452", "init.cc:1089"), 6, at_s=seen_s)
+        script.unwind(rank, phase, ("group.cc:64",), 6, at_s=seen_s, thread="async", tag=" [Async thread]")
+        give_up(script, rank, 6, phase, seen_s + 0.1)
 
 
 def collapse(
@@ -186,7 +187,7 @@ def watchdog(
             rank,
             "training",
             f"{head}failure detected by watchdog at work sequence id: {sequence} PG status: last enqueued work: {last}, last completed work: {done}",
-            at_s=at_s + 0.1,
+            at_s=at_s + rank.rank * 0.03 + 0.001,
             decisive=decisive,
         )
 
