@@ -219,23 +219,6 @@ def test_json_schema_accepts_the_inline_form_with_units_only():
         )
 
 
-@pytest.mark.parametrize(
-    ("fabric", "says"),
-    [
-        ("routing: {ecmp: {queue_pairs: 4}}", ["flows that collide on a link are not priced"]),
-        ("routing: pinned", []),
-        ("{kind: rail-optimized, oversubscription: 4}", ["oversubscription 4 of a rail-optimized fabric"]),
-        ("{kind: leaf-spine, oversubscription: 4}", []),
-    ],
-)
-def test_what_is_stated_of_a_fabric_and_moves_no_estimate_is_said(fabric, says):
-    stated = fabric if fabric.startswith("{") else f"{{kind: leaf-spine, {fabric}}}"
-    cluster = parse_cluster(f"linkwise: cluster/1\nnodes: 32\nnode: dgx-h100\nfabric: {stated}\n")
-    told = [each for each in cluster.assumptions if "taken from the default" not in each]
-    assert len(told) == len(says)
-    assert all(any(word in each for each in told) for word in says)
-
-
 def test_planes_give_a_nic_several_links():
     fabric = "{kind: fat-tree, link: roce-400, switch: tomahawk-5, planes: 2}"
     cluster = parse_cluster(f"linkwise: cluster/1\nnodes: 8\nnode: dgx-b300\nfabric: {fabric}\n")

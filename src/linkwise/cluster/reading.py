@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
-from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, RoutingKind
+from linkwise.cluster.cluster import Cluster, Fabric
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
 from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from os import PathLike
     from typing import BinaryIO
 
@@ -200,19 +199,7 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         planes=stated.planes,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
-    return fabric, rate, (*((words,) if parts.assumed else ()), *_not_modelled(fabric))
-
-
-def _not_modelled(fabric: Fabric) -> Iterator[str]:
-    """Yield what was stated of a fabric and moves no estimate."""
-    if fabric.routing.kind is RoutingKind.ECMP:
-        yield (
-            "routing ecmp: flows that collide on a link are not priced in the time of a step; "
-            "they are taken to spread evenly"
-        )
-    if fabric.oversubscription > 1 and fabric.kind is FabricKind.RAIL_OPTIMIZED:
-        words = f"oversubscription {fabric.oversubscription:g} of a rail-optimized fabric"
-        yield f"{words}: traffic is taken to stay on its rail, where it does not bind"
+    return fabric, rate, (words,) if parts.assumed else ()
 
 
 def _tray_assumption(node: Node) -> tuple[str, ...]:

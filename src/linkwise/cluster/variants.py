@@ -23,7 +23,6 @@ _UPLINKS_THAT_NEVER_BIND: Mapping[FabricKind, str] = MappingProxyType(
         FabricKind.SINGLE_SWITCH: "a single switch has no up-links",
         FabricKind.RAIL_ONLY: "a rail-only fabric has no up-links",
         FabricKind.NONE: "there is no fabric",
-        FabricKind.RAIL_OPTIMIZED: "traffic of a rail-optimized fabric is taken to stay on its rail",
     }
 )
 """Kinds of fabric whose oversubscription moves no estimate, and why."""

@@ -20,6 +20,7 @@ from linkwise.estimate.origins import input_origins, weakest_basis
 from linkwise.estimate.terms import MEMORY_PARTS, STEP_PARTS, TERMS
 from linkwise.figures import Basis
 from linkwise.model import model_flop_per_token
+from linkwise.network.tiers import describe
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -177,6 +178,7 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     domain = nvlink_domain(cluster)
     if domain.assumption is not None:
         said.append(domain.assumption)
+    said += describe(cluster, domain_gpus=domain.gpus)
     link = cluster.fabric.link
     if link is not None and not isinstance(network_columns(cluster)["network_fraction"], str):
         basis = link.figure("achieved_fraction").basis

@@ -10,14 +10,12 @@ from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
+from linkwise.network.contention import PEERS_AT_ONCE
 from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import WITH_CHOICE, Launch, Setting
 from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
-
-_OF_TRAINING = ("routing ", "oversubscription ")
-"""Assumptions of a cluster that hold for the step of a training job; those of a collective are told here."""
 
 
 def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO_LIMITS) -> Setting:
@@ -41,7 +39,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     -----
     What NCCL calls a node is an NVLink domain, or the host where NVLink joins fewer GPUs than it holds. The
     NICs of all nodes of a domain add up, and up-links of leaves limit what leaves those. One call on an idle
-    network: collisions are not priced.
+    network.
     """
     ranks = cluster.gpus if gpus is None else gpus
     _check(cluster, ranks)
@@ -81,9 +79,7 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
         who = "one thread for all GPUs of a node"
     yield f"all GPUs call at the same moment, {who}, and nothing else is on the links"
     if setting.group.domains > 1:
-        routing = cluster.fabric.routing.kind
-        spread = "flows that share a link are not priced" if routing is RoutingKind.ECMP else "no collisions"
-        yield f"routing {routing}: flows spread evenly, {spread}; no reduction in the switches of the network"
+        yield f"{_routing(cluster, setting)}; no reduction in the switches of the network"
         yield from _latency(setting)
         if cluster.fabric.oversubscription > 1:
             yield from describe(setting.uplinks, cluster)
@@ -92,7 +88,7 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     yield from _borrowed(cluster, setting)
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
-    yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
+    yield from cluster.assumptions
 
 
 def _check(cluster: Cluster, ranks: int) -> None:
@@ -147,6 +143,22 @@ def _choice(setting: Setting, operation: str) -> str:
         return f"algorithm and protocol as NCCL chooses them by default: {source}"
     rest = "" if len(given) == 2 else f"; the other as NCCL chooses it: {source}"
     return f"{' and '.join(given)} as asked for, whatever NCCL would choose{rest}"
+
+
+def _routing(cluster: Cluster, setting: Setting) -> str:
+    """Return how flows are laid on links, and how many of one NIC are taken to be on the way at once."""
+    routing = cluster.fabric.routing
+    if routing.kind is not RoutingKind.ECMP:
+        return f"routing {routing.kind}: flows spread evenly, no collisions"
+    if setting.uplinks is None:
+        return "routing ecmp: no flow leaves its leaf, so none collide"
+    if not setting.uplinks.leaf_gpus:
+        return "routing ecmp: the switches are not known, so flows that share a link are not priced"
+    return (
+        f"routing ecmp, queue pairs of a connection: {routing.queue_pairs}; each chooses links by hash, and "
+        f"the mean of the fullest link counts; an all-to-all keeps {PEERS_AT_ONCE} peers on the way at once "
+        "(fewer collide more)"
+    )
 
 
 def _network(cluster: Cluster) -> str:
