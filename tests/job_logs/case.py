@@ -106,9 +106,17 @@ def runs(script: Script) -> Facts:
 
 
 def stopped(script: Script) -> Facts:
-    """Return the facts of a job that stopped before its connections: only versions."""
-    shown = any(line.name == "version" for line in script.lines)
-    return Facts(versions=facts_of(script.job).versions if shown else ())
+    """Return the facts of a job that stopped before its connections: versions, and the size where it is shown."""
+    shown = {line.name for line in script.lines}
+    job_ = script.job
+    nodes = f"nNodes {job_.nodes} "
+    return Facts(
+        versions=facts_of(job_).versions if "version" in shown else (),
+        ranks=job_.size if shown & {"init_start", "size", "init_complete"} else None,
+        nodes=job_.nodes
+        if any(line.name == "size" and nodes in line.text for line in script.lines)
+        else None,
+    )
 
 
 def healthy_case(case_id: str, script: Script, near_miss_of: str | None = None, **fields) -> LogCase:

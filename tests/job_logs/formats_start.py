@@ -106,6 +106,8 @@ _COMMUNICATOR = (
     info("init_complete", "2.16.2..2.18.1", "INIT", "init.cc", f"{_COMM} busId {{bus:x}} commId {{comm_id}} - Init COMPLETE"),
     info("init_complete", "2.18.3..2.20.5", "INIT", "init.cc", f"{_COMM_START} - Init COMPLETE"),
     info("init_complete", "2.21.5..", "INIT", "init.cc", f"ncclCommInitRank {_COMM_START} - Init COMPLETE"),
+    info("split_start", "2.24.3..2.28.9", "INIT", "init.cc", "ncclCommSplit comm {comm} rank {rank} nranks {ranks} cudaDev {device} nvmlDev {nvml} busId {bus:x} parent {parent} splitCount 1 color {color} key {key}- Init START"),
+    info("split_complete", "2.24.3..2.28.9", "INIT", "init.cc", "ncclCommSplit comm {comm} rank {rank} nranks {ranks} cudaDev {device} nvmlDev {nvml} busId {bus:x} parent {parent} splitCount 1 color {color} key {key} - Init COMPLETE"),
     info("init_timings", "2.22.3..2.22.3", "INIT|PROFILE", "init.cc", "Init timings: rank {rank} nranks {ranks} total 1.02 (kernels 0.20, bootstrap 0.31, allgathers 0.01, topo 0.40, graphs 0.02, connections 0.07, rest 0.01)"),
     info("init_timings", "2.23.4..", "INIT|PROFILE", "init.cc", "Init timings - ncclCommInitRank: rank {rank} nranks {ranks} total 1.12 (kernels 0.20, alloc 0.10, bootstrap 0.31, allgathers 0.01, topo 0.40, graphs 0.02, connections 0.07, rest 0.01)"),
     info("size", "2.20.3..", "INIT", "init.cc", "comm {comm} rank {rank} nRanks {ranks} nNodes {nodes} localRanks {local_ranks} localRank {local} MNNVL {mnnvl}"),

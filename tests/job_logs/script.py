@@ -83,6 +83,7 @@ class Script:
         rank: Rank,
         phase: str,
         name: str,
+        /,
         *,
         thread: str = "init",
         decisive: bool = False,

@@ -64,6 +64,7 @@ def stacks() -> Iterator[LogCase]:
         else:
             yield healthy_case(case_id, script)
     yield _rccl()
+    yield _several_communicators()
 
 
 def _rccl() -> LogCase:
@@ -73,3 +74,24 @@ def _rccl() -> LogCase:
     script.change("version", lambda _: "RCCL version 2.18.3+hip6.0 HEAD:2f6d59e+")
     script.drop("driver", "multicast", "dmabuf")
     return healthy_case(case_id, script, basis="assumed")
+
+
+def _several_communicators() -> LogCase:
+    """Return a job whose ranks also share a communicator with those of their host, as tensor parallelism does."""
+    case_id = "healthy-several-communicators"
+    script = script_of(case_id, "2.27.5", gpus_per_node=4)
+    for rank in script.ranks:
+        child = f"{rank.comm[:-4]}{0xBEE0 + rank.device:04x}"
+        fields = {
+            "comm": child,
+            "parent": rank.comm,
+            "rank": rank.device,
+            "ranks": 4,
+            "color": rank.node,
+            "key": rank.rank,
+        }
+        script.say(rank, "collective", "split_start", at_s=3.9, **fields)
+        size = {"nodes": 1, "local_ranks": 4, "local": rank.device}
+        script.say(rank, "collective", "size", at_s=4.0, comm=child, rank=rank.device, ranks=4, **size)
+        script.say(rank, "collective", "split_complete", at_s=4.2, **fields)
+    return healthy_case(case_id, script)

@@ -16,10 +16,12 @@ from tests.job_logs.transforms import (
     answers,
     compress,
     cut_tail,
+    glue,
     interleave,
     one_rank,
     prefix,
     rename_hosts,
+    split_files,
     stamp,
     variations,
 )  # fmt: skip
@@ -142,3 +144,20 @@ def test_every_transformation_serves_every_kind_of_case():
         assert len(made) == len(TRANSFORMS)
         assert all(variation.allowed for variation in made)
         assert [v.files for v in variations(case, 11)] == [v.files for v in made]
+
+
+def test_split_gives_each_process_its_file():
+    files = split_files(FLAP).files
+    own = [name for name in files if name.startswith("nccl.")]
+    assert len(own) == 4
+    for rank in FLAP.script.ranks:
+        text = files[f"nccl.{rank.host}.{rank.pid}.log"].decode()
+        assert set(by_process(text)) == {f"{rank.host}:{rank.pid}"} or text.startswith("[")
+    assert b"NCCL INFO" not in files["job.log"]
+
+
+def test_glue_only_takes_newlines_away():
+    glued = log_of(glue(HEALTHY, 4))
+    whole = HEALTHY.files["job.log"]
+    assert glued.replace("\n", "") == whole.replace("\n", "")
+    assert glued.count("\n") < whole.count("\n")

@@ -1,7 +1,8 @@
 """What happens to a log on its way to a reader, and which answers stay right.
 
 A file may have its ranks interleaved in another order, come with the prefixes of another launcher or with times, from hosts
-of other names, hold one rank only, be cut at any line, or be compressed.
+of other names, be one file for each process, have lines that run into each other, hold one rank only, be cut at any line, or
+be compressed.
 """
 
 import gzip
@@ -148,6 +149,30 @@ def compress(case: LogCase) -> Variation:
     )
 
 
+def split_files(case: LogCase) -> Variation:
+    """Give each process a file of its own, as `NCCL_DEBUG_FILE=nccl.%h.%p.log` does; the framework keeps the terminal."""
+    chosen: dict[str, list[Line]] = {"job.log": []}
+    for line in case.lines:
+        own = f"nccl.{line.rank.host}.{line.rank.pid}.log"
+        chosen.setdefault("job.log" if line.level in {"FRAMEWORK", "BARE"} else own, []).append(line)
+    texts = {
+        name: write_lines(case.script, lines, None if name == "job.log" else "plain")
+        for name, lines in chosen.items()
+    }
+    return _variation(case, "split", texts.pop("job.log"), side={**texts, **case.side})
+
+
+def glue(case: LogCase, seed: int) -> Variation:
+    """Lose the newline after some records, so that what another rank prints begins in the middle of a line."""
+    chance = random.Random(seed)
+    parts = [write_lines(case.script, [line]) for line in case.lines]
+    for index, (line, after) in enumerate(zip(case.lines, case.lines[1:], strict=False)):
+        fair = not line.decisive and not after.decisive and line.level == after.level == "INFO"
+        if fair and line.rank.rank != after.rank.rank and chance.random() < 0.02:
+            parts[index] = parts[index].removesuffix("\n")
+    return _variation(case, f"glue-{seed}", "".join(parts), keeps_facts=False)
+
+
 LAUNCHERS = (
     "plain",
     "openmpi",
@@ -173,6 +198,8 @@ TRANSFORMS: Mapping[str, Callable[[LogCase, int], Variation]] = {
     "cut": lambda case, seed: cut_tail(
         case, random.Random(seed).randint(0, case.files["job.log"].count("\n"))
     ),
+    "split": lambda case, _: split_files(case),
+    "glue": glue,
     "gzip": lambda case, _: compress(case),
 }
 """Every transformation with its seed."""

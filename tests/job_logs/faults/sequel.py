@@ -56,9 +56,9 @@ def moment(phase: str, training_s: float = 31.0) -> float:
 
 
 def last_warn(script: Script, rank: Rank) -> str:
-    """Return the text of the last WARN of a rank, which frameworks repeat as `Last error`."""
+    """Return the text of the last WARN of a rank, which frameworks repeat as `Last error`; empty where it has none."""
     texts = [line.text for line in script.lines if line.rank.rank == rank.rank and line.level == "WARN"]
-    return texts[-1] if texts else "(none)"
+    return texts[-1] if texts else ""
 
 
 def torch_error(script: Script, rank: Rank, code: int, phase: str, at_s: float) -> None:
