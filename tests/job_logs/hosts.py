@@ -74,9 +74,10 @@ def devinfo(name: str, mtu: int, largest: int = 4096) -> str:
 def gids(*rows: tuple[str, int, str, str, str]) -> str:
     """Return show_gids of (device, index, GID, IPv4, version)."""
     head = "DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV\n---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---"
+    devices = list(dict.fromkeys(row[0] for row in rows))
     body = "\n".join(
-        f"{dev}\t1\t{index}\t{gid}\t{ip:<14}\t{ver}\tens{i + 2}f0"
-        for i, (dev, index, gid, ip, ver) in enumerate(rows)
+        f"{dev}\t1\t{index}\t{gid}\t{ip:<14}\t{ver}\tens{devices.index(dev) + 2}f0"
+        for dev, index, gid, ip, ver in rows
     )
     return command("show_gids", f"{head}\n{body}\nn_gids_found={len(rows)}")
 
@@ -126,3 +127,14 @@ def topology(gpus: int, link: str, nic: str = "PIX") -> str:
 
 def xid(bus: str, number: int, text: str) -> str:
     return f"[Tue Nov  4 08:16:01 2025] NVRM: Xid (PCI:0000:{bus}:00): {number}, {text}"
+
+
+def gid_of(address: str) -> str:
+    """Return the GID of an IPv4 address as sysfs writes it."""
+    a, b, c, d = (int(part) for part in address.split("."))
+    return f"0000:0000:0000:0000:0000:ffff:{a:02x}{b:02x}:{c:02x}{d:02x}"
+
+
+def interface_id(address: str) -> int:
+    """Return the second half of that GID as NCCL prints it, eight bytes read from the low end."""
+    return int.from_bytes(bytes([0, 0, 0xFF, 0xFF, *(int(part) for part in address.split("."))]), "little")

@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from pathlib import Path
 
-from tests.job_logs import cases
+from tests.job_logs import cases, hosts
 from tests.job_logs.cases import CAUSES
 from tests.job_logs.formats import find
 from tests.job_logs.releases import version_of
@@ -169,3 +169,9 @@ def test_effects_stand_after_their_cause_in_the_log_of_every_fault():
         for line in case.lines:
             if decisive and line.name in effects and not line.decisive:
                 assert line.at_s >= min(decisive), (case.id, line)
+
+
+def test_gid_of_an_address_when_nccl_prints_its_second_half():
+    # NCCL prints ::ffff:10.20.0.11 as GID 3 (0/B00140AFFFF0000): the bytes 00 00 ff ff 0a 14 00 0b from the low end.
+    assert hosts.gid_of("10.20.0.11") == "0000:0000:0000:0000:0000:ffff:0a14:000b"
+    assert f"{hosts.interface_id('10.20.0.11'):X}" == "B00140AFFFF0000"

@@ -45,8 +45,8 @@ def container() -> Iterator[LogCase]:
         side = {
             "pod.devices.txt": hosts.listing("/sys/class/infiniband", "mlx5_0", "mlx5_1", "mlx5_2"),
             "pod.show_gids.txt": hosts.gids(
-                ("mlx5_0", 3, "0000:0000:0000:0000:0000:ffff:0a09:010b", "10.9.1.11", "v2"),
-                ("mlx5_1", 3, "0000:0000:0000:0000:0000:ffff:0a09:020b", "10.9.2.11", "v2"),
+                ("mlx5_0", 3, hosts.gid_of("10.9.1.11"), "10.9.1.11", "v2"),
+                ("mlx5_1", 3, hosts.gid_of("10.9.2.11"), "10.9.2.11", "v2"),
             ),
             "pod.cgroup.txt": hosts.command(
                 "cat /proc/1/cgroup", "0::/kubepods.slice/kubepods-pod1c.slice/cri-containerd-5f.scope"

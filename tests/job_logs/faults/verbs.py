@@ -281,8 +281,8 @@ def _gid_table(rank: Rank, at_one: str) -> str:
     return hosts.gids(
         ("mlx5_0", 0, "fe80:0000:0000:0000:0e42:a1ff:fe00:1a2b", "", "v1"),
         ("mlx5_0", 1, "fe80:0000:0000:0000:0e42:a1ff:fe00:1a2b", "", at_one),
-        ("mlx5_0", 2, "0000:0000:0000:0000:0000:ffff:0a14:000b", rank.address, "v1"),
-        ("mlx5_0", 3, "0000:0000:0000:0000:0000:ffff:0a14:000b", rank.address, "v2"),
+        ("mlx5_0", 2, hosts.gid_of(rank.address), rank.address, "v1"),
+        ("mlx5_0", 3, hosts.gid_of(rank.address), rank.address, "v2"),
     )
 
 
@@ -385,7 +385,7 @@ def _queues_with_mtu(script: Script, first: int, second: int, *, decisive: bool 
             qpn=1200 + rank.rank,
             mtu=second if rank.node else first,
             gid_index=3,
-            gid=0x0B00140AFFFF0000 + rank.node,
+            gid=hosts.interface_id(rank.address),
             at_s=at_s,
             thread="proxy",
             decisive=decisive,
@@ -409,8 +409,8 @@ def rails() -> Iterator[LogCase]:
             remote="::ffff:10.102.0.12",
         )
         rows = (
-            ("mlx5_0", 3, "0000:0000:0000:0000:0000:ffff:0a65:000b", "10.101.0.11", "v2"),
-            ("mlx5_1", 3, "0000:0000:0000:0000:0000:ffff:0a66:000b", "10.102.0.11", "v2"),
+            ("mlx5_0", 3, hosts.gid_of("10.101.0.11"), "10.101.0.11", "v2"),
+            ("mlx5_1", 3, hosts.gid_of("10.102.0.11"), "10.102.0.11", "v2"),
         )
         pings = hosts.command(
             "ping -I ens2f0 -c1 10.101.0.12", "1 packets transmitted, 1 received, 0% packet loss"
