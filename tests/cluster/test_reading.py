@@ -133,7 +133,7 @@ _INLINE = "gpu: h100-sxm, gpus_per_node: 8"
             "c.yaml:5: gpus_per_domain: 9 is more than there are",
         ),
         ("nodes: 2\nnode: dgx-h100\nprices: p.yaml\n", "c.yaml:5: prices: p.yaml: no such file"),
-        ("nodes: 2\nnode: dgx-h100\nchanges: [{node: 1}]\n", "c.yaml:5: changes: has no effect yet"),
+        ("nodes: 2\nnode: dgx-h100\nchanges: [{node: 1}]\n", "c.yaml:5: changes.0.node: "),
         (
             "nodes: 2\nnode: dgx-h100\nfabric:\n  switch: quantum-3\n",
             "c.yaml:6: fabric.switch: unknown switch",
@@ -205,7 +205,7 @@ def test_faults_in_several_parts_are_told_together():
         "fabric.link",
         "fabric.oversubscription",
         "gpus",
-        "changes",
+        "changes.0",
     ]
 
 

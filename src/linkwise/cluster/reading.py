@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
+from linkwise.cluster.changes import change_words
+from linkwise.cluster.changes_document import changes_of, gpus_after_changes
 from linkwise.cluster.cluster import Cluster, Fabric
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
-from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
+from linkwise.cluster.parts import Node, fabric_parts_of, node_of
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
@@ -157,13 +159,13 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     node = node_of(document.node)
     if domain_gpus is not None:
         node = replace(node, nvlink_domain_gpus=domain_gpus)
-    available, domain = gpus_of(document, node)
+    available, domain = gpus_after_changes(document, node)
     gpus = document.gpus or available
     whole, rest = divmod(node.gpus_per_node, node.nvlink_domain_gpus)
     # Fewer GPUs of a domain are fewer of a node only where a node holds whole domains.
     per_node = whole * domain + rest if whole else min(node.gpus_per_node, domain)
     fabric, nic_bytes_per_s, assumptions = _fabric(document, node)
-    return Cluster(
+    cluster = Cluster(
         name=document.name or f"{node.system or node.gpu}:{document.nodes}",
         system=node.system,
         nodes=document.nodes,
@@ -178,8 +180,10 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
         fabric=fabric,
         power_w=node.power_w,
         prices=document.prices,
+        changes=changes_of(document) if document.changes else (),
         assumptions=(*assumptions, *_tray_assumption(node)),
     )
+    return replace(cluster, assumptions=(*cluster.assumptions, *change_words(cluster)))
 
 
 def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple[str, ...]]:
@@ -197,6 +201,8 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         oversubscription=stated.oversubscription,
         routing=routing_of(stated),
         planes=stated.planes,
+        node_cables=stated.node_cables,
+        switch_cables=stated.switch_cables,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
     return fabric, rate, (words,) if parts.assumed else ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from linkwise.cluster.changes import gpu_speed_fraction
 from linkwise.errors import InputError, UnknownName
 from linkwise.estimate.constants import bind_columns, constant_values
 from linkwise.estimate.crossing import tier_columns
@@ -17,6 +18,7 @@ from linkwise.job.legality import layout_misfits
 from linkwise.job.offers import offer_of
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
+from linkwise.network.changed_fabric import leaf_fraction
 from linkwise.network.placement import ranks_per_domain
 
 if TYPE_CHECKING:
@@ -177,7 +179,7 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
             hop = "network_fraction_tcp_single"
             fraction = "network_fraction_tcp_many" if domain.gpus > 1 else hop
     return {
-        "nic_bytes_per_s": cluster.gpu_network_bytes_per_s,
+        "nic_bytes_per_s": cluster.gpu_network_bytes_per_s * leaf_fraction(cluster),
         "network_fraction": fraction,
         "hop_network_fraction": hop,
         "network_contention": contention,
@@ -250,7 +252,9 @@ def fixed_columns(
         When the GPU has no rate for the precision.
     """
     bound = bind_columns([job_columns(job, cluster)])
-    return bound.resolve(constant_values() if constants is None else constants)
+    columns = bound.resolve(constant_values() if constants is None else constants)
+    # A synchronous step ends with its slowest GPU.
+    return {**columns, "rate_factor": columns["rate_factor"] * gpu_speed_fraction(cluster)}
 
 
 def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:

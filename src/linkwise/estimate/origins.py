@@ -160,6 +160,8 @@ def _link_origins(cluster: Cluster, columns: Mapping[str, float | str]) -> dict[
         if not isinstance(columns[name], str):
             origins[name] = _of_figure(link.figure("achieved_fraction"))
     nics = f"{cluster.nics_per_node} NICs over {cluster.gpus_per_node} GPUs of a node, link {link.name}"
+    if cluster.changes:
+        nics += ", less what changes leave"
     origins["nic_bytes_per_s"] = Origin(
         kind="figure", unit="B/s", basis=Basis.DERIVED, source=nics, layer=link.figure("bytes_per_s").layer
     )

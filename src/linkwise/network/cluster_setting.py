@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkwise.cluster import Cluster, RoutingKind
+from linkwise.cluster.changes import NETWORK_RULE, gpu_speed_fraction, network_fraction
 from linkwise.errors import InputError
 from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
+from linkwise.network.changed_fabric import fabric_words, leaf_fraction
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.contention import PEERS_AT_ONCE
@@ -39,7 +41,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     -----
     What NCCL calls a node is an NVLink domain, or the host where NVLink joins fewer GPUs than it holds. The
     NICs of all nodes of a domain add up, and up-links of leaves limit what leaves those. One call on an idle
-    network.
+    network. Changes count of the nodes that take part.
     """
     ranks = cluster.gpus if gpus is None else gpus
     _check(cluster, ranks)
@@ -50,7 +52,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     links = local_links(
         cluster.gpu, ranks_per_domain=per_domain, joined_by="nvlink-bridge" if is_bridge else "nvswitch"
     )
-    across = cluster.node_bytes_per_s * span / cluster.gpus_per_node if domains > 1 else 0.0
+    across = _node_bytes_per_s(cluster, ranks) * span / cluster.gpus_per_node if domains > 1 else 0.0
     return Setting(
         group=links.communicator(ranks=ranks, domains=domains, network_bytes_per_s=across),
         network=_network(cluster) if domains > 1 else "nvlink",
@@ -89,6 +91,28 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
     yield from cluster.assumptions
+    yield from _changed(cluster, setting)
+
+
+def _node_bytes_per_s(cluster: Cluster, ranks: int) -> float:
+    """Return what the NICs of a node carry beside the changes of the nodes that take part [bytes/s]."""
+    left = network_fraction(cluster, ranks) * leaf_fraction(cluster, ranks)
+    return cluster.nics_per_node * cluster.nic_bytes_per_s * left
+
+
+def _changed(cluster: Cluster, setting: Setting) -> Iterator[str]:
+    if not cluster.changes:
+        return
+    ranks = setting.group.ranks
+    left = network_fraction(cluster, ranks) * leaf_fraction(cluster, ranks)
+    if setting.group.domains > 1 and left < 1:
+        yield f"changes: {left:.3g} of the rate of the NICs is left, {NETWORK_RULE}"
+    else:
+        yield "changes: no NIC that takes part is changed"
+    if gpu_speed_fraction(cluster, ranks) < 1:
+        yield "changes: a slow GPU is not priced here, where nothing is computed"
+    if setting.uplinks is not None:
+        yield from fabric_words(cluster)
 
 
 def _check(cluster: Cluster, ranks: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from linkwise.cluster import Cluster, RoutingKind
 from linkwise.errors import InputError
+from linkwise.network.changed_fabric import uplink_fraction
 from linkwise.network.clos import wiring_of
 from linkwise.network.wiring import Wiring
 
@@ -51,7 +52,7 @@ def tiers_of(cluster: Cluster, *, domain_gpus: int) -> tuple[Tier, ...]:
     -----
     What stays in an NVLink domain needs no link up, so that a set is made of whole domains. Where the
     switches are not known, each domain is taken to be below leaves of its own, with the oversubscription of
-    the document.
+    the document. Changes of links up and spines count as if every leaf were the worst.
     """
     if cluster.fabric.link is None or cluster.gpus <= domain_gpus:
         return ()
@@ -62,7 +63,7 @@ def tiers_of(cluster: Cluster, *, domain_gpus: int) -> tuple[Tier, ...]:
         alone = Tier(gpus=domain_gpus, down_links=over, up_links=1.0, sets=1)
         return (alone,) if over > 1 else ()
     domain_nodes = max(1, domain_gpus // cluster.gpus_per_node)
-    found = (_leaf_tier(wiring), _pod_tier(wiring))
+    found = (_leaf_tier(wiring, _left(cluster)), _pod_tier(wiring))
     return tuple(
         Tier(
             gpus=math.lcm(nodes, domain_nodes) * cluster.gpus_per_node,
@@ -114,11 +115,19 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     yield f"network: {wiring.tiers} tiers, {below}; {how}"
 
 
-def _leaf_tier(wiring: Wiring) -> tuple[int, int, int, int] | None:
+def _left(cluster: Cluster) -> float:
+    """Return what changes leave of the links up of a leaf; hashes choose among whole links, one at least."""
+    left = uplink_fraction(cluster)
+    if left == 1.0 or cluster.fabric.routing.kind is not RoutingKind.ECMP:
+        return left
+    return max(left, 1.0 / wiring_of(cluster).up_links)
+
+
+def _leaf_tier(wiring: Wiring, left: float) -> tuple[int, int, float, int] | None:
     """Return nodes of a leaf group, links down and up of a leaf, and leaves; ``None`` without spines."""
     if not wiring.spines:
         return None
-    return wiring.group_nodes, wiring.down_links, wiring.up_links, wiring.leaves * wiring.networks
+    return wiring.group_nodes, wiring.down_links, wiring.up_links * left, wiring.leaves * wiring.networks
 
 
 def _pod_tier(wiring: Wiring) -> tuple[int, int, int, int] | None:
