@@ -5,5 +5,6 @@ Read `collectives.py` first (latency count times latency, plus bytes over bandwi
 many ranks of a group share an NVLink domain). What nccl-tests would measure is `collective_time.py`: NCCL's
 choice, at the cost of `collective_forms.py`. `flows.py` shares links among flows, `fat_tree.py` routes them.
 Of fabrics: `wiring.py` (the value), `clos.py` (how many switches), then `bisection.py`, `collisions.py`,
-`failures.py`, `cabling.py`.
+`failures.py`, `cabling.py`. What NCCL must be told of a cluster, and what is wrong with what it was told:
+`settings/`.
 """

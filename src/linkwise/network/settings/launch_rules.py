@@ -1,0 +1,405 @@
+"""Rules on how processes are started: node ranks, localhost, processes and GPUs, settings that do not arrive.
+
+References
+----------
+PyTorch, documentation of torchrun (elastic/run). SchedMD, srun(1), sbatch(1). Open MPI, mpirun(1). DeepSpeed,
+launcher/runner.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from linkwise.network.settings.finding import Finding, Severity, Subject
+from linkwise.readers.environment import Assignment, Reach
+from linkwise.readers.kubernetes import Container
+from linkwise.readers.launch import Launch
+from linkwise.readers.settings_file import SettingsFile, SettingsKind
+
+__all__ = [
+    "deprecated_launcher",
+    "localhost",
+    "node_counts",
+    "node_ranks",
+    "processes_per_node",
+    "shared_memory",
+    "started_twice",
+    "unreached",
+]
+
+_TORCH = ("torchrun", "torch.distributed.launch")
+_TORCHRUN = "PyTorch documentation, torchrun"
+_SLURM = "SchedMD, srun(1) and sbatch(1)"
+_LOCAL = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|::1|0\.0\.0\.0)(?![\w.-])")
+_GLOBAL_RANKS = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK")
+_PER_NODE_TASKS = ("ntasks-per-node", "tasks-per-node")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Started:
+    """One launch and what is known around it."""
+
+    subject: Subject
+    file: SettingsFile
+    launch: Launch
+
+    @property
+    def container(self) -> Container | None:
+        return next((each for each in self.file.containers if each.scope == self.launch.scope), None)
+
+    @property
+    def outer(self) -> Launch | None:
+        """Return the launcher that starts this one, or ``None``."""
+        if not self.launch.parents:
+            return None
+        before = [each for each in self.file.launches if each.line <= self.launch.line]
+        return next((each for each in reversed(before) if each.launcher == self.launch.parents[-1]), None)
+
+    def nodes(self) -> int | None:
+        """Return on how many nodes the job runs, where something says so."""
+        stated = _number(self.launch.value("nnodes", "num-nodes"))
+        outer = self.outer
+        asked = _number(outer.value("nodes")) if outer is not None else None
+        found = stated or asked or _number(self.file.directive("nodes", "N"))
+        if found is None and self.container is not None:
+            found = self.container.pods
+        return found
+
+    def tasks_per_node(self) -> int | None:
+        """Return how many times Slurm or MPI starts it on each node, where something says so."""
+        outer = self.outer
+        if outer is not None and (found := _number(outer.value(*_PER_NODE_TASKS, "npernode"))):
+            return found
+        return _number(self.file.directive(*_PER_NODE_TASKS)) if self.launch.parents == ("srun",) else None
+
+    def gpus_per_node(self) -> tuple[int, str] | None:
+        """Return how many GPUs a node has for the job, and what says so."""
+        if self.container is not None and self.container.gpus:
+            return self.container.gpus, "the container asks for"
+        for name in ("gpus-per-node", "gres", "gpus-per-task"):
+            given = self.file.directive(name)
+            match = re.search(r"(?:^|:)(\d{1,3})$", given or "")
+            if match is not None and (name != "gres" or "gpu" in (given or "")):
+                return int(match[1]), f"--{name} asks for"
+        cluster = self.subject.cluster
+        return None if cluster is None else (cluster.gpus_per_node, "a node of the cluster has")
+
+    def finding(
+        self,
+        severity: Severity,
+        *,
+        rule: str,
+        option: str,
+        value: str,
+        what: str,
+        todo: str,
+        source: str = _TORCHRUN,
+    ) -> Finding:
+        return Finding(
+            severity=severity,
+            rule=rule,
+            path=self.file.path,
+            line=self.launch.line,
+            name=f"{self.launch.launcher} --{option}" if option else self.launch.launcher,
+            value=value[:100],
+            scope=self.launch.scope,
+            what=what,
+            todo=todo,
+            source=source,
+        )
+
+
+def node_ranks(subject: Subject) -> Iterator[Finding]:
+    """Yield node ranks that are taken from a rank of processes, or are the same on every node."""
+    for at in _started(subject, _TORCH):
+        rank = at.launch.value("node-rank")
+        if rank is None or at.launch.value("standalone") is not None:
+            continue
+        if at.launch.value("rdzv-backend") in ("c10d", "etcd", "etcd-v2"):
+            if not rank.isdigit() or rank != "0":
+                yield at.finding(
+                    Severity.NO_EFFECT,
+                    rule="node-rank-unused",
+                    option="node-rank",
+                    value=rank,
+                    what=f"the rendezvous {at.launch.value('rdzv-backend')} gives out node ranks itself",
+                    todo="leave --node-rank out",
+                )
+            continue
+        yield from _global_rank(at, rank)
+        yield from _same_rank(at, rank)
+
+
+def _global_rank(at: _Started, rank: str) -> Iterator[Finding]:
+    named = re.fullmatch(r"\$\{?(\w+)\}?", rank)
+    if named is None or named[1] not in _GLOBAL_RANKS:
+        return
+    tasks = at.tasks_per_node()
+    if named[1] == "RANK" and (
+        (at.container is not None and at.container.kind == "PyTorchJob")
+        or (at.launch.value("nnodes") or "").strip("${}") == "WORLD_SIZE"
+    ):
+        return  # there RANK counts pods, and WORLD_SIZE too
+    if tasks == 1 or (named[1] == "SLURM_PROCID" and tasks is None):
+        if named[1] == "SLURM_PROCID":
+            yield at.finding(
+                Severity.ADVICE,
+                rule="node-rank-global",
+                option="node-rank",
+                value=rank,
+                what="counts tasks; it is the number of the node only while each node has one task",
+                todo="write SLURM_NODEID",
+                source=_SLURM,
+            )
+        return
+    yield at.finding(
+        Severity.HARMFUL,
+        rule="node-rank-global",
+        option="node-rank",
+        value=rank,
+        what="is the rank of a process in the whole job, not the number of the node: ranks collide or are "
+        "missing, and the job hangs at its start",
+        todo="use the number of the node: SLURM_NODEID, GROUP_RANK, or what the launcher of the nodes gives",
+        source=_SLURM if named[1] == "SLURM_PROCID" else _TORCHRUN,
+    )
+
+
+def _same_rank(at: _Started, rank: str) -> Iterator[Finding]:
+    nodes = at.nodes()
+    if "srun" not in at.launch.parents or at.launch.is_late or (nodes is not None and nodes < 2):
+        return
+    is_batch = re.search(r"\$\{?(?:SLURM_NODEID|SLURM_PROCID)\b", rank) is not None
+    if is_batch or (rank.isdigit() and nodes is not None):
+        why = "is put in by the batch script, on the first node, before srun starts the others"
+        yield at.finding(
+            Severity.HARMFUL,
+            rule="node-rank-same",
+            option="node-rank",
+            value=rank,
+            what=f"{why if is_batch else 'is written out'}: every node gets the same rank, and the job hangs",
+            todo="srun bash -c 'torchrun --node-rank $SLURM_NODEID ...' in single quotes, "
+            "or --rdzv-backend c10d without a node rank",
+            source=_SLURM,
+        )
+
+
+def localhost(subject: Subject) -> Iterator[Finding]:
+    """Yield rendezvous addresses that are each node itself, in jobs of several nodes."""
+    for at in _started(subject, (*_TORCH, "deepspeed")):
+        nodes = at.nodes()
+        if nodes is None or nodes < 2:
+            continue
+        if at.launch.value("standalone") is not None:
+            yield at.finding(
+                Severity.HARMFUL,
+                rule="localhost",
+                option="standalone",
+                value="",
+                what=f"makes each of the {nodes} nodes a job of its own",
+                todo="write --rdzv-backend c10d --rdzv-endpoint HEAD:29500 instead",
+            )
+        for option in ("master-addr", "rdzv-endpoint"):
+            value = at.launch.value(option)
+            if value is not None and _LOCAL.search(value):
+                yield at.finding(
+                    Severity.HARMFUL,
+                    rule="localhost",
+                    option=option,
+                    value=value,
+                    what=f"is this node itself on each of {nodes} nodes: every node waits for itself",
+                    todo="give the host name of the first node, and fail where it is not known",
+                )
+    yield from _local_variables(subject)
+
+
+def _local_variables(subject: Subject) -> Iterator[Finding]:
+    for file, each, value in subject.settings():
+        if each.name not in ("MASTER_ADDR", "PET_MASTER_ADDR") or not _LOCAL.search(value):
+            continue
+        nodes = _nodes_of(file, each, subject)
+        if nodes is None or nodes < 2:
+            continue
+        is_fallback = "$" in value or "|" in value
+        what = "falls back to localhost where the name cannot be found" if is_fallback else "is localhost"
+        yield subject.finding(
+            file,
+            each,
+            Severity.HARMFUL,
+            rule="localhost",
+            what=f"{what}, in a job of {nodes} nodes: each becomes a job of its own, or waits for itself",
+            todo="give the host name of the first node, and fail where it is not known",
+            source=_TORCHRUN,
+        )
+
+
+def processes_per_node(subject: Subject) -> Iterator[Finding]:
+    """Yield numbers of processes that are not the number of GPUs."""
+    for at in _started(subject, (*_TORCH, "deepspeed")):
+        option = "num-gpus" if at.launch.launcher == "deepspeed" else "nproc-per-node"
+        processes, known = _number(at.launch.value(option)), at.gpus_per_node()
+        if processes is None or known is None:
+            continue
+        gpus, why = known
+        tasks = at.tasks_per_node() or 1
+        if tasks > 1 and at.launch.launcher in _TORCH and processes > 1:
+            continue  # started_twice says so
+        if processes * tasks > gpus:
+            yield at.finding(
+                Severity.HARMFUL,
+                rule="processes-per-node",
+                option=option,
+                value=str(processes),
+                what=f"{processes * tasks} processes on a node, and {why} {gpus} GPUs: two share one, "
+                "which NCCL refuses (Duplicate GPU detected)",
+                todo=f"write --{option} {gpus}",
+            )
+        elif processes * tasks < gpus:
+            yield at.finding(
+                Severity.ADVICE,
+                rule="processes-per-node",
+                option=option,
+                value=str(processes),
+                what=f"{processes * tasks} processes on a node, and {why} {gpus} GPUs: the others stay idle",
+                todo=f"write --{option} {gpus}, if the job is to use all",
+            )
+
+
+def started_twice(subject: Subject) -> Iterator[Finding]:
+    """Yield launchers of a whole node that Slurm or MPI starts several times on each."""
+    for at in _started(subject, _TORCH):
+        tasks, processes = at.tasks_per_node(), _number(at.launch.value("nproc-per-node"))
+        if tasks is not None and tasks > 1 and (processes is None or processes > 1):
+            yield at.finding(
+                Severity.HARMFUL,
+                rule="started-twice",
+                option="nproc-per-node",
+                value="" if processes is None else str(processes),
+                what=f"{at.launch.parents[-1]} starts {tasks} of these on every node, and each starts "
+                f"{processes or 'several'} processes",
+                todo="set --ntasks-per-node=1: torchrun starts the processes of its node itself",
+                source=_SLURM,
+            )
+
+
+def node_counts(subject: Subject) -> Iterator[Finding]:
+    """Yield numbers of nodes that do not agree with what is asked for, or with the cluster."""
+    for at in _started(subject, _TORCH):
+        nodes = _number(at.launch.value("nnodes"))
+        asked = _number(at.file.directive("nodes", "N"))
+        if nodes is None:
+            continue
+        if asked is not None and asked != nodes and "srun" in at.launch.parents:
+            yield at.finding(
+                Severity.HARMFUL,
+                rule="node-count",
+                option="nnodes",
+                value=str(nodes),
+                what=f"sbatch asks for {asked} nodes: the rendezvous waits for {nodes}",
+                todo="write --nnodes $SLURM_NNODES",
+                source=_SLURM,
+            )
+        cluster = subject.cluster
+        if cluster is not None and nodes > cluster.nodes:
+            yield at.finding(
+                Severity.HARMFUL,
+                rule="node-count",
+                option="nnodes",
+                value=str(nodes),
+                what=f"the cluster has {cluster.nodes} nodes",
+                todo=f"write at most --nnodes {cluster.nodes}",
+            )
+
+
+def unreached(subject: Subject) -> Iterator[Finding]:
+    """Yield settings that do not get to the processes: not exported, set too late, or not passed on."""
+    for file in subject.files:
+        if file.kind is not SettingsKind.SCRIPT:
+            continue
+        outer = [each for each in file.launches if not each.parents]
+        for each in file.assignments:
+            if each.value is None or each.name.startswith("MASTER_"):
+                continue
+            found = _unreached(file, outer, each)
+            if found is not None:
+                what, todo, source = found
+                yield subject.finding(
+                    file, each, Severity.NO_EFFECT, rule="unreached", what=what, todo=todo, source=source
+                )
+
+
+def _unreached(file: SettingsFile, outer: list[Launch], each: Assignment) -> tuple[str, str, str] | None:
+    """Return why a setting does not arrive, what to do and the source; ``None`` where it does."""
+    if each.reach is Reach.SHELL:
+        return "is set and not exported: no program sees it", f"export {each.name}", "Shell, 2.9.1"
+    if each.reach is not Reach.EXPORTED or not outer:
+        return None
+    if each.line is not None and each.line > max(launch.line for launch in file.launches):
+        return "is set after the job has been started", "move it above the launch", "Shell, 2.9.1"
+    if all(launch.launcher == "mpirun" for launch in outer) and each.name not in file.forwarded:
+        if any(launch.value("host", "hostfile", "H") is not None for launch in outer):
+            what = "mpirun does not pass it on to other nodes"
+            return what, f"add -x {each.name} to mpirun", "Open MPI, mpirun(1)"
+        return None
+    exports = [launch.value("export") for launch in outer if launch.launcher == "srun"]
+    closed = [given for given in exports if given is not None and "ALL" not in given.split(",")]
+    if closed and each.name not in file.forwarded:
+        what = f"srun --export={closed[0][:40]} does not pass it on"
+        return what, f"write --export=ALL, or name {each.name} there", _SLURM
+    return None
+
+
+def deprecated_launcher(subject: Subject) -> Iterator[Finding]:
+    """Yield torch.distributed.launch, which torchrun replaced."""
+    for at in _started(subject, ("torch.distributed.launch",)):
+        yield at.finding(
+            Severity.ADVICE,
+            rule="deprecated-launcher",
+            option="",
+            value="",
+            what="is deprecated",
+            todo="write torchrun; the script then reads LOCAL_RANK instead of --local-rank",
+        )
+
+
+def shared_memory(subject: Subject) -> Iterator[Finding]:
+    """Yield containers with several GPUs whose /dev/shm has the 64 MB of a container."""
+    for file in subject.files:
+        for each in file.containers:
+            if each.gpus > 1 and not each.has_memory_shm:
+                yield Finding(
+                    severity=Severity.ADVICE,
+                    rule="shared-memory",
+                    path=file.path,
+                    line=each.line,
+                    name="/dev/shm",  # noqa: S108 (named, not written to)
+                    scope=each.scope,
+                    what="has the 64 MB of a container; NCCL and data loaders need more",
+                    todo="mount an emptyDir with medium: Memory at /dev/shm",
+                    source="NCCL user guide, troubleshooting, shared memory",
+                )
+
+
+def _started(subject: Subject, launchers: tuple[str, ...]) -> Iterator[_Started]:
+    for file in subject.files:
+        for launch in file.launches:
+            if launch.launcher in launchers:
+                yield _Started(subject=subject, file=file, launch=launch)
+
+
+def _nodes_of(file: SettingsFile, each: Assignment, subject: Subject) -> int | None:
+    """Return the nodes of the job that a setting belongs to."""
+    same = [launch for launch in file.launches if launch.scope == each.scope]
+    counts = [_Started(subject=subject, file=file, launch=launch).nodes() for launch in same]
+    counts += [_number(launch.value("nodes")) for launch in same]
+    counts.append(_number(file.directive("nodes", "N")))
+    counts += [container.pods for container in file.containers if container.scope == each.scope]
+    known = [count for count in counts if count is not None]
+    return max(known) if known else None
+
+
+def _number(text: str | None) -> int | None:
+    """Return the number in a text, of ``2:4`` the larger one."""
+    match = re.fullmatch(r"(?:\d{1,6}[:-])?(\d{1,6})", text or "")
+    return int(match[1]) if match else None
