@@ -71,7 +71,7 @@ def test_companion_is_found_by_name_and_by_prefix():
 
 @pytest.mark.parametrize("text", ["2", "two", "2.27.3.4.5", "", "2.27\n2.28"])
 def test_release_that_is_none_is_refused(text):
-    with pytest.raises(InputError, match="write it as 2.27"):
+    with pytest.raises(InputError, match="write it as"):
         parse_release(text)
 
 
@@ -86,7 +86,14 @@ def test_release_is_written_as_it_was_given():
 @pytest.mark.parametrize(
     ("text", "number", "whole"),
     # strtoll with base 0: C standard, 7.22.1.4
-    [("1", 1, True), ("0x10", 16, True), ("010", 8, True), ("true", 0, False), ("4MB", 4, False), ("-1", -1, True)],
+    [
+        ("1", 1, True),
+        ("0x10", 16, True),
+        ("010", 8, True),
+        ("true", 0, False),
+        ("4MB", 4, False),
+        ("-1", -1, True),
+    ],
 )
 def test_number_is_read_as_strtoll_reads_it(text, number, whole):
     assert integer_read(text) == (number, whole)

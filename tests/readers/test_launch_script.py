@@ -29,7 +29,9 @@ def test_comment_and_here_document_are_no_commands():
 
 
 def test_reach_tells_exported_from_plain_and_of_one_command():
-    text = "NCCL_ALGO=Ring\nexport NCCL_ALGO\nNCCL_NET=IB\nNCCL_PROTO=LL python x.py\nset -a\nNCCL_DEBUG=WARN\n"
+    text = (
+        "NCCL_ALGO=Ring\nexport NCCL_ALGO\nNCCL_NET=IB\nNCCL_PROTO=LL python x.py\nset -a\nNCCL_DEBUG=WARN\n"
+    )
     assert {name: reach for name, (_, reach) in settings(text).items()} == {
         "NCCL_ALGO": Reach.EXPORTED,
         "NCCL_NET": Reach.SHELL,
@@ -63,7 +65,9 @@ def test_shell_on_each_node_reads_what_stands_in_single_quotes():
 
 
 def test_mpirun_forwards_names_and_values():
-    script = read_launch_script("mpirun -np 16 -N 8 -x NCCL_DEBUG=WARN -x NCCL_IB_HCA --mca btl tcp,self ./a\n")
+    script = read_launch_script(
+        "mpirun -np 16 -N 8 -x NCCL_DEBUG=WARN -x NCCL_IB_HCA --mca btl tcp,self ./a\n"
+    )
     assert script.forwarded == {"NCCL_DEBUG", "NCCL_IB_HCA"}
     assert script.launches[0].value("npernode") == "8"
     assert [(each.name, each.value) for each in script.assignments] == [("NCCL_DEBUG", "WARN")]
@@ -75,7 +79,9 @@ def test_python_module_is_torchrun():
 
 
 def test_sbatch_directives_are_options():
-    script = read_launch_script("#!/bin/bash\n#SBATCH -N 4 --ntasks-per-node=8\n#SBATCH --gpus-per-node 8 # all\n")
+    script = read_launch_script(
+        "#!/bin/bash\n#SBATCH -N 4 --ntasks-per-node=8\n#SBATCH --gpus-per-node 8 # all\n"
+    )
     assert {each.name: each.value for each in script.directives} == {
         "nodes": "4",
         "ntasks-per-node": "8",

@@ -13,6 +13,7 @@ __all__ = ["LaunchScript", "read_launch_script"]
 
 _DEEPEST = 3
 _MOST_LAUNCHES = 1000
+_MOST_ASSIGNMENTS = 5000
 _EXPORTS = ("export", "declare", "typeset")
 _SHELLS = ("bash", "sh", "/bin/bash", "/bin/sh", "dash", "zsh")
 
@@ -44,6 +45,7 @@ class LaunchScript:
     variables: dict[str, str] = field(default_factory=dict)
     scope: str = ""
     exported: set[str] = field(default_factory=set)
+    unexported: set[str] = field(default_factory=set)
     exports_all: bool = False
 
     def read(
@@ -108,6 +110,9 @@ class LaunchScript:
             if equals:
                 self._set(word, Reach.EXPORTED)
             self.exported.add(name)
+            if name not in self.unexported:
+                continue
+            self.unexported.discard(name)
             self.assignments = [
                 replace(each, reach=Reach.EXPORTED)
                 if each.name == name and each.reach is Reach.SHELL
@@ -132,8 +137,10 @@ class LaunchScript:
         if reach is Reach.SHELL and (self.exports_all or name in self.exported):
             reach = Reach.EXPORTED
         found = assignment(name, value, line=word.line, reach=reach, scope=self.scope)
-        if found is not None:
+        if found is not None and len(self.assignments) < _MOST_ASSIGNMENTS:
             self.assignments.append(found)
+            if reach is Reach.SHELL:
+                self.unexported.add(name)
 
     def _expanded(self, words: Sequence[Word]) -> Iterator[Word]:
         """Yield words with known variables put in; a variable that holds several words becomes them."""

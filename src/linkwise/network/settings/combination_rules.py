@@ -79,7 +79,7 @@ PAIRS: tuple[Pair, ...] = (
             holds=lambda values: _is(values, "NCCL_IB_DISABLE", 1),
             what=_IB_OFF,
             todo=_IB_OFF_TODO,
-            severity=Severity.HARMFUL,
+            severity=Severity.HARMFUL if name == "NCCL_IB_HCA" else Severity.NO_EFFECT,
         )
         for name in _IB_NAMES
     ),
@@ -89,7 +89,7 @@ PAIRS: tuple[Pair, ...] = (
             holds=lambda values: _says(values, "NCCL_NET", "socket"),
             what="has no effect beside NCCL_NET=Socket, which leaves InfiniBand and RoCE unused",
             todo="take out NCCL_NET=Socket if the network is InfiniBand or RoCE, and this setting if not",
-            severity=Severity.HARMFUL,
+            severity=Severity.HARMFUL if name == "NCCL_IB_HCA" else Severity.NO_EFFECT,
         )
         for name in _IB_NAMES
     ),
