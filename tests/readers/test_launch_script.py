@@ -60,6 +60,8 @@ def test_shell_on_each_node_reads_what_stands_in_single_quotes():
     escaped = launch(f'srun bash -c "{inner.format(chr(92) + "$")}"')
     early = launch(f'srun bash -c "{inner.format("$")}"')
     assert [each.is_late for each in (late, escaped, early)] == [True, True, False]
+    mixed = launch("srun sh -c 'torchrun --master-addr '$head' --node-rank $SLURM_NODEID x.py'")
+    assert (mixed.is_late, mixed.value("node-rank")) == (True, "$SLURM_NODEID")
     assert {each.value("node-rank") for each in (late, escaped, early)} == {"$SLURM_NODEID"}
     assert late.parents == ("srun",)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from types import MappingProxyType
 
-from linkwise.readers.shell import Word
+from linkwise.readers.shell import LATE_DOLLAR, Word
 
 __all__ = ["Launch", "Option", "find_launches", "options_of"]
 
@@ -184,7 +184,7 @@ def options_of(words: Sequence[Word], launcher: str = "") -> tuple[Option, ...]:
         if not equals and name not in _FLAGS and _has_value(words, place):
             value = words[place].text
             place += _PAIRS.get(name, 1)
-        found.append(Option(name=name, value=value))
+        found.append(Option(name=name, value=value.replace(LATE_DOLLAR, "$")))
         if name == "m":
             break
     return tuple(found)

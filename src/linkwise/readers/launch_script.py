@@ -47,6 +47,7 @@ class LaunchScript:
     exported: set[str] = field(default_factory=set)
     unexported: set[str] = field(default_factory=set)
     exports_all: bool = False
+    is_inner: bool = False
 
     def read(
         self,
@@ -128,14 +129,15 @@ class LaunchScript:
     def _set(self, word: Word, reach: Reach) -> None:
         name, _, value = word.text.partition("=")
         name, is_longer = name.removesuffix("+"), name.endswith("+")
-        value = value.replace(LATE_DOLLAR, "$")
-        value = value if word.quote == "'" else expanded(value, self.variables)
+        value = expanded(value, self.variables).replace(LATE_DOLLAR, "$")
         if is_longer:
             value = f"{self.variables.get(name, '')} {value}"[:10_000]
         if reach is not Reach.COMMAND:
             self.variables[name] = value
         if reach is Reach.SHELL and (self.exports_all or name in self.exported):
             reach = Reach.EXPORTED
+        if self.is_inner and reach is Reach.EXPORTED:
+            reach = Reach.COMMAND  # of the processes that a launcher starts, and of no others
         found = assignment(name, value, line=word.line, reach=reach, scope=self.scope)
         if found is not None and len(self.assignments) < _MOST_ASSIGNMENTS:
             self.assignments.append(found)
@@ -145,7 +147,7 @@ class LaunchScript:
     def _expanded(self, words: Sequence[Word]) -> Iterator[Word]:
         """Yield words with known variables put in; a variable that holds several words becomes them."""
         for word in words:
-            text = word.text if word.quote == "'" else expanded(word.text, self.variables)
+            text = expanded(word.text, self.variables)
             is_list = text != word.text and (not word.quote or "[@]" in word.text)
             if is_list and word.text.startswith("$") and len(text.split()) != 1:
                 yield from (Word(text=each, line=word.line) for each in text.split())
@@ -165,7 +167,8 @@ class LaunchScript:
             is_script = words[place].text.startswith("-") and words[place].text.endswith("c")
             if is_script and words[place - 1].text in _SHELLS and depth < _DEEPEST:
                 inner = words[place + 1]
-                late = bool(above) and (inner.quote == "'" or LATE_DOLLAR in inner.text)
+                late = bool(above) and LATE_DOLLAR in inner.text
+                was_inner, self.is_inner = self.is_inner, self.is_inner or bool(above)
                 self.read(
                     inner.text.replace(LATE_DOLLAR, "$"),
                     first_line=inner.line,
@@ -173,6 +176,7 @@ class LaunchScript:
                     is_late=is_late or late,
                     depth=depth + 1,
                 )
+                self.is_inner = was_inner
                 return
 
     def _passed_on(self, launch: Launch) -> None:

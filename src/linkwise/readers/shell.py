@@ -23,7 +23,7 @@ _LONGEST_WORD = 20_000
 _LONGEST_VALUE = 4000
 
 LATE_DOLLAR = "\ue000"
-"""Stands for a dollar sign that is escaped in double quotes: the next shell expands it, not this one."""
+"""Stands for a dollar sign that is quoted: the next shell may expand it, not this one."""
 
 _OPERATORS = frozenset(";&|()<>\n")
 _ESCAPED = {"$": LATE_DOLLAR, "`": "`", '"': '"', "\\": "\\", "\n": ""}
@@ -210,7 +210,7 @@ class _Scanner:
             elif char in "$`":
                 pieces.append(self.expansion())
             elif char == "\\":
-                pieces.append(self.step(2)[1:].replace("\n", ""))
+                pieces.append(_ESCAPED.get(pair := self.step(2)[1:], pair))
             elif char == "(" and not self.is_in_array and _ASSIGNMENT.fullmatch("".join(pieces)):
                 pieces.append(self.array())
             elif char in _OPERATORS or char in " \t\r":
@@ -232,7 +232,8 @@ class _Scanner:
             elif quote == '"' and self.text[self.at] in "$`":
                 pieces.append(self.expansion())
             else:
-                pieces.append(self.step(1))
+                char = self.step(1)
+                pieces.append(LATE_DOLLAR if char == "$" else char)
         self.step(1)
         return "".join(pieces)
 

@@ -46,6 +46,8 @@ CASES = [
     ("value-not-allowed", export("NCCL_IB_DISABLE=true"), export("NCCL_IB_DISABLE=1"), {}),
     ("value-not-allowed", export("NCCL_SOCKET_FAMILY=ipv4"), export("NCCL_SOCKET_FAMILY=AF_INET"), {}),
     ("value-not-allowed", export("NCCL_IB_TIMEOUT=40"), export("NCCL_IB_TIMEOUT=$T"), {}),
+    ("kept-from-debugging", export("NCCL_BUFFSIZE=2097152"), export("NCCL_IB_QPS_PER_CONNECTION=4"), {}),
+    ("kept-from-debugging", export("NCCL_L1_SHARED_MEMORY_CARVEOUT=1"), export("NCCL_PAT_ENABLE=0"), {}),
     ("default", export("NCCL_IB_TIMEOUT=20"), export("NCCL_IB_TIMEOUT=22"), {}),
     ("default", export("NCCL_IB_TIMEOUT=18"), export("NCCL_IB_TIMEOUT=20"), {"release": "2.20"}),
     (
@@ -106,6 +108,12 @@ CASES = [
         "node-rank-unused",
         "torchrun --nnodes 2 --rdzv-backend c10d --node-rank 1 x.py\n",
         "torchrun --nnodes 2 --rdzv-backend c10d x.py\n",
+        {},
+    ),
+    (
+        "rank-of-batch-script",
+        BATCH.format(8) + "export RANK=$SLURM_PROCID\nsrun python x.py\n",
+        BATCH.format(8) + "srun bash -c 'export RANK=$SLURM_PROCID; python x.py'\n",
         {},
     ),
     (

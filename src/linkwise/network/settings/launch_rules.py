@@ -24,6 +24,7 @@ __all__ = [
     "node_counts",
     "node_ranks",
     "processes_per_node",
+    "ranks_of_the_batch_script",
     "shared_memory",
     "started_twice",
     "unreached",
@@ -185,6 +186,24 @@ def _same_rank(at: _Started, rank: str) -> Iterator[Finding]:
         )
 
 
+def ranks_of_the_batch_script(subject: Subject) -> Iterator[Finding]:
+    """Yield ranks that the batch script exports: it runs once, and srun gives its value to all processes."""
+    for file, each, value in subject.settings():
+        if each.name not in ("RANK", "LOCAL_RANK", "NODE_RANK") or each.reach is not Reach.EXPORTED:
+            continue
+        is_batch = bool(file.directives) and any(launch.launcher == "srun" for launch in file.launches)
+        if is_batch and re.search(r"\$\{?SLURM_(?:PROCID|LOCALID|NODEID)\b", value):
+            yield subject.finding(
+                file,
+                each,
+                Severity.HARMFUL,
+                rule="rank-of-batch-script",
+                what="is put in by the batch script, which is task 0: every process that srun starts gets it",
+                todo=f"export it in what srun starts: srun bash -c 'export {each.name}={value[:40]}; ...'",
+                source=_SLURM,
+            )
+
+
 def localhost(subject: Subject) -> Iterator[Finding]:
     """Yield rendezvous addresses that are each node itself, in jobs of several nodes."""
     for at in _started(subject, (*_TORCH, "deepspeed")):
@@ -319,7 +338,7 @@ def unreached(subject: Subject) -> Iterator[Finding]:
             continue
         outer = [each for each in file.launches if not each.parents]
         for each in file.assignments:
-            if each.value is None or each.name.startswith("MASTER_"):
+            if each.value is None or each.name.startswith("MASTER_") or each.name.endswith("RANK"):
                 continue
             found = _unreached(file, outer, each)
             if found is not None:

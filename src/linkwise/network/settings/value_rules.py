@@ -13,7 +13,7 @@ from linkwise.nccl.variables import Release, companion, release_text, variables
 from linkwise.network.settings.finding import Finding, Severity, Subject, guide
 from linkwise.readers.environment import Reach
 
-__all__ = ["RISKS", "Risk", "defaults", "outside_allowed", "risky_values"]
+__all__ = ["RISKS", "Risk", "defaults", "kept_from_debugging", "outside_allowed", "risky_values"]
 
 _RDMA = frozenset({"infiniband", "roce"})
 _SWITCHES = "take it out"
@@ -364,6 +364,44 @@ def defaults(subject: Subject) -> Iterator[Finding]:
                 todo="take it out",
                 source=variable.source,
             )
+
+
+_OF_A_SITE = (
+    "NCCL_IB_QPS_PER_CONNECTION",
+    "NCCL_IB_SPLIT_DATA_ON_QPS",
+    "NCCL_IB_ADAPTIVE_ROUTING",
+    "NCCL_IB_PCI_RELAXED_ORDERING",
+    "NCCL_MNNVL_ENABLE",
+    "NCCL_NVLS_ENABLE",
+    "NCCL_RAS_ADDR",
+)
+"""Variables that the user guide sorts under debugging, and that depend on the site."""
+
+
+def kept_from_debugging(subject: Subject) -> Iterator[Finding]:
+    """Yield variables for debugging, and internal ones; those of `RISKS` have a finding of their own."""
+    known = {risk.name for risk in RISKS} | set(_OF_A_SITE)
+    for file, each, value in subject.settings():
+        variable = variables().get(each.name)
+        if variable is None or each.name in known or not variable.is_known(subject.release):
+            continue
+        if value == variable.default(subject.release):
+            continue
+        if variable.section == "debugging":
+            what = "is for debugging: the user guide says not to keep it, as it may slow, crash or hang a job"
+        elif not variable.section and variable.meaning == "internal":
+            what = "is internal to NCCL and not documented"
+        else:
+            continue
+        yield subject.finding(
+            file,
+            each,
+            Severity.ADVICE,
+            rule="kept-from-debugging",
+            what=what,
+            todo="take it out, unless it works around a fault that you know",
+            source=variable.source,
+        )
 
 
 def _holds(risk: Risk, subject: Subject) -> bool:
