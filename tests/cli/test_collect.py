@@ -84,7 +84,7 @@ def test_mask_hides_each_address_by_the_same_word(shell, tmp_path):
     assert "NCCL_SOCKET_IFNAME=eth0" in texts["env.txt"]
 
 
-def test_verb_runs_the_script_and_writes_an_archive(tmp_path, capsys):
+def test_verb_runs_the_script_and_writes_an_archive(tmp_path, capsys, request, monkeypatch):
     target = tmp_path / "facts.tar.gz"
     assert run(["collect", "-o", str(target), "--mask"]) == ExitCode.DONE
     assert str(target) in capsys.readouterr().err
@@ -94,6 +94,10 @@ def test_verb_runs_the_script_and_writes_an_archive(tmp_path, capsys):
         if links is not None:
             assert "lo" in parse_node_facts(links.read().decode()).interfaces
     assert "facts/collected.txt" in names
+    if links is not None:
+        words = ["env", "--check", "examples/faulty.sbatch", "--node", str(target), "--format", "json"]
+        monkeypatch.chdir(request.config.rootpath)
+        assert run(words) == ExitCode.AGAINST
     assert not (tmp_path / "facts").exists()
 
 

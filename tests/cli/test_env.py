@@ -93,6 +93,14 @@ def test_folder_of_collect_gives_the_interfaces(written, tmp_path, capsys):
     assert "ens1" in told["findings"][0]["todo"]
 
 
+@pytest.mark.parametrize("content", [b"", b"not gzip", b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03abc"])
+def test_archive_that_is_none_is_refused(tmp_path, capsys, content):
+    path = tmp_path / "facts.tar.gz"
+    path.write_bytes(content)
+    assert run(["env", "--check", "--node", str(path)]) == ExitCode.WRONG_INPUT
+    assert f"--node {path}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
-import socket
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["env"]
 
 _MOST_FILES = 100
-_LARGEST_NODE_BYTES = 5_000_000
-"""Files of a collected folder that are larger are passed over [bytes]."""
 
 
 @click.command()
@@ -67,11 +63,12 @@ def env(
     env | linkwise env --check -
     linkwise env --check train.sbatch --cluster dgx-h100:32 --nccl 2.27
     """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.cli.node_facts import facts_at
     from linkwise.nccl.variables import NEWEST, parse_release
 
     _refuse_without_effect(targets, is_check=is_check, cluster=cluster, dscp=dscp, form=form)
     release = NEWEST if nccl is None else parse_release(nccl)
-    facts = None if node is None else _node_facts(Path(node))
+    facts = None if node is None else facts_at(node)
     if is_check:
         return _check(targets, cluster, release, facts, is_assumed=nccl is None, form=form)
     return _recommend(targets, release, facts, dscp, is_assumed=nccl is None, form=form)
@@ -138,6 +135,7 @@ def _check(
     is_assumed: bool,
     form: str,
 ) -> int:
+    from linkwise.cli.node_facts import own_facts
     from linkwise.cluster import load_cluster
     from linkwise.nccl.variables import release_text
     from linkwise.network.settings.checking import check
@@ -147,7 +145,7 @@ def _check(
     there = None if cluster is None else load_cluster(cluster)
     files = _files(targets) if targets else (_own_environment(),)
     if not targets and node is None:
-        node = _own_node()
+        node = own_facts()
     subject = Subject(files=files, release=release, cluster=there, node=node)
     findings = check(subject)
     _print(
@@ -195,31 +193,6 @@ def _own_environment() -> SettingsFile:
     return SettingsFile(
         path=None, kind=SettingsKind.ENVIRONMENT, assignments=assignments_of_environment(os.environ)
     )
-
-
-def _own_node() -> NodeFacts:
-    """Return the interfaces of this machine."""
-    from linkwise.network.settings.node import NodeFacts
-
-    return NodeFacts(interfaces=dict.fromkeys((name for _, name in socket.if_nameindex())))
-
-
-def _node_facts(path: Path) -> NodeFacts:
-    from linkwise.documents import read_text
-    from linkwise.network.settings.node import parse_node_facts
-
-    if path.is_dir():
-        names = sorted(each for each in path.iterdir() if each.is_file())[:_MOST_FILES]
-        small = [each for each in names if each.stat().st_size <= _LARGEST_NODE_BYTES]
-        text = "\n".join(each.read_text(encoding="utf-8", errors="replace") for each in small)
-    else:
-        text = read_text(path, largest_bytes=_LARGEST_NODE_BYTES)
-    facts = parse_node_facts(text)
-    if not facts.interfaces and facts.devices is None:
-        what = "shows neither interfaces nor RDMA devices"
-        todo = "give a folder that 'linkwise collect' wrote, or the output of 'ip link' or ibv_devinfo"
-        raise InputError(f"--node {path}: {what}; {todo}")
-    return facts
 
 
 def _print(result: EnvResult, form: str) -> None:

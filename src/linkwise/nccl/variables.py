@@ -158,7 +158,7 @@ def companion(name: str) -> Companion | None:
 
 
 def nearest_variables(name: str, release: Release) -> tuple[str, ...]:
-    """Return the known names nearest to one that nothing reads, best first.
+    """Return the known name nearest to one that nothing reads, or nothing.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ def nearest_variables(name: str, release: Release) -> tuple[str, ...]:
     known = [each.name for each in variables().values() if each.is_known(release)]
     exact, _ = _companions()
     known += [each.name for each in exact.values() if not each.renamed]
-    return nearest_names(name, known, count=2)
+    return nearest_names(name, known, count=1)
 
 
 @cache

@@ -8,7 +8,7 @@ from linkwise.network.settings.checking import RULES, check
 from linkwise.network.settings.combination_rules import PAIRS
 from linkwise.network.settings.finding import Severity, Subject
 from linkwise.network.settings.node import NodeFacts
-from linkwise.network.settings.value_rules import RISKS
+from linkwise.network.settings.risks import RISKS
 from linkwise.readers.settings_file import read_settings
 
 NODE = NodeFacts(
@@ -142,6 +142,24 @@ CASES = [
         {},
     ),
     (
+        "processes-per-node",
+        "export CUDA_VISIBLE_DEVICES=0,1\ntorchrun --nproc_per_node 4 x.py\n",
+        "export CUDA_VISIBLE_DEVICES=0,1,2,3\ntorchrun --nproc_per_node 4 x.py\n",
+        {},
+    ),
+    (
+        "tasks-per-node",
+        BATCH.format(16) + "srun python x.py\n",
+        BATCH.format(8) + "srun python x.py\n",
+        {"cluster": "dgx-h100:4"},
+    ),
+    (
+        "tasks-per-node",
+        "mpirun --hostfile h -N 16 ./x\n",
+        BATCH.format(16) + "srun --nodes=1 --ntasks=1 hostname\n",
+        {"cluster": "dgx-h100:4"},
+    ),
+    (
         "started-twice",
         BATCH.format(8) + "srun torchrun --nnodes 4 --nproc_per_node 8 x.py\n",
         BATCH.format(1) + "srun torchrun --nnodes 4 --nproc_per_node 8 x.py\n",
@@ -176,6 +194,12 @@ CASES = [
         "unreached",
         export("NCCL_NET=IB") + "srun --export=NONE ./x\n",
         export("NCCL_NET=IB") + "srun --export=ALL ./x\n",
+        {},
+    ),
+    (
+        "unreached",
+        export("CUDA_DEVICE_MAX_CONNECTIONS=1") + "deepspeed --hostfile hosts x.py\n",
+        export("NCCL_NET=IB") + "deepspeed --hostfile hosts x.py\n",
         {},
     ),
     (

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from linkwise.network.settings import combination_rules, fabric_rules, launch_rules, name_rules, value_rules
+from linkwise.network.settings import (
+    combination_rules,
+    fabric_rules,
+    launch_rules,
+    name_rules,
+    reach_rules,
+    value_rules,
+)
 from linkwise.network.settings.finding import Finding, Severity, Subject
 
 __all__ = ["MOST_FINDINGS", "RULES", "check"]
@@ -31,8 +38,9 @@ RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     launch_rules.localhost,
     launch_rules.processes_per_node,
     launch_rules.started_twice,
+    launch_rules.tasks_per_node,
     launch_rules.node_counts,
-    launch_rules.unreached,
+    reach_rules.unreached,
     launch_rules.deprecated_launcher,
     launch_rules.shared_memory,
     fabric_rules.interfaces,

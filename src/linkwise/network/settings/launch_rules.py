@@ -1,4 +1,4 @@
-"""Rules on how processes are started: node ranks, localhost, processes and GPUs, settings that do not arrive.
+"""Rules on how processes are started: node ranks, localhost, processes and GPUs.
 
 References
 ----------
@@ -16,23 +16,25 @@ from linkwise.network.settings.finding import Finding, Severity, Subject
 from linkwise.readers.environment import Assignment, Reach
 from linkwise.readers.kubernetes import Container
 from linkwise.readers.launch import Launch
-from linkwise.readers.settings_file import SettingsFile, SettingsKind
+from linkwise.readers.settings_file import SettingsFile
 
 __all__ = [
+    "SLURM",
     "deprecated_launcher",
     "localhost",
     "node_counts",
     "node_ranks",
+    "number_in",
     "processes_per_node",
     "ranks_of_the_batch_script",
     "shared_memory",
     "started_twice",
-    "unreached",
+    "tasks_per_node",
 ]
 
 _TORCH = ("torchrun", "torch.distributed.launch")
 _TORCHRUN = "PyTorch documentation, torchrun"
-_SLURM = "SchedMD, srun(1) and sbatch(1)"
+SLURM = "SchedMD, srun(1) and sbatch(1)"
 _LOCAL = re.compile(r"(?<![\w.-])(?:localhost|127\.0\.0\.1|::1|0\.0\.0\.0)(?![\w.-])")
 _GLOBAL_RANKS = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "RANK")
 _PER_NODE_TASKS = ("ntasks-per-node", "tasks-per-node")
@@ -60,10 +62,10 @@ class _Started:
 
     def nodes(self) -> int | None:
         """Return on how many nodes the job runs, where something says so."""
-        stated = _number(self.launch.value("nnodes", "num-nodes"))
+        stated = number_in(self.launch.value("nnodes", "num-nodes"))
         outer = self.outer
-        asked = _number(outer.value("nodes")) if outer is not None else None
-        found = stated or asked or _number(self.file.directive("nodes", "N"))
+        asked = number_in(outer.value("nodes")) if outer is not None else None
+        found = stated or asked or number_in(self.file.directive("nodes", "N"))
         if found is None and self.container is not None:
             found = self.container.pods
         return found
@@ -71,12 +73,18 @@ class _Started:
     def tasks_per_node(self) -> int | None:
         """Return how many times Slurm or MPI starts it on each node, where something says so."""
         outer = self.outer
-        if outer is not None and (found := _number(outer.value(*_PER_NODE_TASKS, "npernode"))):
+        if outer is not None and (found := number_in(outer.value(*_PER_NODE_TASKS, "npernode"))):
             return found
-        return _number(self.file.directive(*_PER_NODE_TASKS)) if self.launch.parents == ("srun",) else None
+        return number_in(self.file.directive(*_PER_NODE_TASKS)) if self.launch.parents == ("srun",) else None
 
     def gpus_per_node(self) -> tuple[int, str] | None:
         """Return how many GPUs a node has for the job, and what says so."""
+        same = [each for each in self.file.assignments if each.scope == self.launch.scope]
+        for each in reversed(same):
+            if each.name == "CUDA_VISIBLE_DEVICES" and re.fullmatch(
+                r"\d{1,3}(?:,\d{1,3}){0,99}", each.value or ""
+            ):
+                return len((each.value or "").split(",")), "CUDA_VISIBLE_DEVICES leaves"
         if self.container is not None and self.container.gpus:
             return self.container.gpus, "the container asks for"
         for name in ("gpus-per-node", "gres", "gpus-per-task"):
@@ -152,7 +160,7 @@ def _global_rank(at: _Started, rank: str) -> Iterator[Finding]:
                 value=rank,
                 what="counts tasks; it is the number of the node only while each node has one task",
                 todo="write SLURM_NODEID",
-                source=_SLURM,
+                source=SLURM,
             )
         return
     yield at.finding(
@@ -163,7 +171,7 @@ def _global_rank(at: _Started, rank: str) -> Iterator[Finding]:
         what="is the rank of a process in the whole job, not the number of the node: ranks collide or are "
         "missing, and the job hangs at its start",
         todo="use the number of the node: SLURM_NODEID, GROUP_RANK, or what the launcher of the nodes gives",
-        source=_SLURM if named[1] == "SLURM_PROCID" else _TORCHRUN,
+        source=SLURM if named[1] == "SLURM_PROCID" else _TORCHRUN,
     )
 
 
@@ -182,7 +190,7 @@ def _same_rank(at: _Started, rank: str) -> Iterator[Finding]:
             what=f"{why if is_batch else 'is written out'}: every node gets the same rank, and the job hangs",
             todo="srun bash -c 'torchrun --node-rank $SLURM_NODEID ...' in single quotes, "
             "or --rdzv-backend c10d without a node rank",
-            source=_SLURM,
+            source=SLURM,
         )
 
 
@@ -200,7 +208,7 @@ def ranks_of_the_batch_script(subject: Subject) -> Iterator[Finding]:
                 rule="rank-of-batch-script",
                 what="is put in by the batch script, which is task 0: every process that srun starts gets it",
                 todo=f"export it in what srun starts: srun bash -c 'export {each.name}={value[:40]}; ...'",
-                source=_SLURM,
+                source=SLURM,
             )
 
 
@@ -257,7 +265,7 @@ def processes_per_node(subject: Subject) -> Iterator[Finding]:
     """Yield numbers of processes that are not the number of GPUs."""
     for at in _started(subject, (*_TORCH, "deepspeed")):
         option = "num-gpus" if at.launch.launcher == "deepspeed" else "nproc-per-node"
-        processes, known = _number(at.launch.value(option)), at.gpus_per_node()
+        processes, known = number_in(at.launch.value(option)), at.gpus_per_node()
         if processes is None or known is None:
             continue
         gpus, why = known
@@ -285,10 +293,33 @@ def processes_per_node(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def tasks_per_node(subject: Subject) -> Iterator[Finding]:
+    """Yield numbers of tasks on a node, started by Slurm or MPI without torchrun, above its GPUs."""
+    for at in _started(subject, ("srun", "mpirun")):
+        inner = [each for each in at.file.launches if each.parents and each.line >= at.launch.line]
+        known = at.gpus_per_node()
+        stated = at.launch.value(*_PER_NODE_TASKS, "npernode")
+        if stated is None and at.launch.launcher == "srun" and at.launch.value("nodes", "ntasks") is None:
+            stated = at.file.directive(*_PER_NODE_TASKS)
+        tasks = number_in(stated)
+        if inner or known is None or tasks is None or tasks <= known[0]:
+            continue
+        option = "ntasks-per-node" if at.launch.launcher == "srun" else "npernode"
+        yield at.finding(
+            Severity.HARMFUL,
+            rule="tasks-per-node",
+            option=option,
+            value=str(tasks),
+            what=f"{tasks} processes on a node, and {known[1]} {known[0]} GPUs: two share one",
+            todo=f"write --{option} {known[0]}",
+            source=SLURM if at.launch.launcher == "srun" else "Open MPI, mpirun(1)",
+        )
+
+
 def started_twice(subject: Subject) -> Iterator[Finding]:
     """Yield launchers of a whole node that Slurm or MPI starts several times on each."""
     for at in _started(subject, _TORCH):
-        tasks, processes = at.tasks_per_node(), _number(at.launch.value("nproc-per-node"))
+        tasks, processes = at.tasks_per_node(), number_in(at.launch.value("nproc-per-node"))
         if tasks is not None and tasks > 1 and (processes is None or processes > 1):
             yield at.finding(
                 Severity.HARMFUL,
@@ -298,15 +329,15 @@ def started_twice(subject: Subject) -> Iterator[Finding]:
                 what=f"{at.launch.parents[-1]} starts {tasks} of these on every node, and each starts "
                 f"{processes or 'several'} processes",
                 todo="set --ntasks-per-node=1: torchrun starts the processes of its node itself",
-                source=_SLURM,
+                source=SLURM,
             )
 
 
 def node_counts(subject: Subject) -> Iterator[Finding]:
     """Yield numbers of nodes that do not agree with what is asked for, or with the cluster."""
     for at in _started(subject, _TORCH):
-        nodes = _number(at.launch.value("nnodes"))
-        asked = _number(at.file.directive("nodes", "N"))
+        nodes = number_in(at.launch.value("nnodes"))
+        asked = number_in(at.file.directive("nodes", "N"))
         if nodes is None:
             continue
         if asked is not None and asked != nodes and "srun" in at.launch.parents:
@@ -317,7 +348,7 @@ def node_counts(subject: Subject) -> Iterator[Finding]:
                 value=str(nodes),
                 what=f"sbatch asks for {asked} nodes: the rendezvous waits for {nodes}",
                 todo="write --nnodes $SLURM_NNODES",
-                source=_SLURM,
+                source=SLURM,
             )
         cluster = subject.cluster
         if cluster is not None and nodes > cluster.nodes:
@@ -329,44 +360,6 @@ def node_counts(subject: Subject) -> Iterator[Finding]:
                 what=f"the cluster has {cluster.nodes} nodes",
                 todo=f"write at most --nnodes {cluster.nodes}",
             )
-
-
-def unreached(subject: Subject) -> Iterator[Finding]:
-    """Yield settings that do not get to the processes: not exported, set too late, or not passed on."""
-    for file in subject.files:
-        if file.kind is not SettingsKind.SCRIPT:
-            continue
-        outer = [each for each in file.launches if not each.parents]
-        for each in file.assignments:
-            if each.value is None or each.name.startswith("MASTER_") or each.name.endswith("RANK"):
-                continue
-            found = _unreached(file, outer, each)
-            if found is not None:
-                what, todo, source = found
-                yield subject.finding(
-                    file, each, Severity.NO_EFFECT, rule="unreached", what=what, todo=todo, source=source
-                )
-
-
-def _unreached(file: SettingsFile, outer: list[Launch], each: Assignment) -> tuple[str, str, str] | None:
-    """Return why a setting does not arrive, what to do and the source; ``None`` where it does."""
-    if each.reach is Reach.SHELL:
-        return "is set and not exported: no program sees it", f"export {each.name}", "Shell, 2.9.1"
-    if each.reach is not Reach.EXPORTED or not outer:
-        return None
-    if each.line is not None and each.line > max(launch.line for launch in file.launches):
-        return "is set after the job has been started", "move it above the launch", "Shell, 2.9.1"
-    if all(launch.launcher == "mpirun" for launch in outer) and each.name not in file.forwarded:
-        if any(launch.value("host", "hostfile", "H") is not None for launch in outer):
-            what = "mpirun does not pass it on to other nodes"
-            return what, f"add -x {each.name} to mpirun", "Open MPI, mpirun(1)"
-        return None
-    exports = [launch.value("export") for launch in outer if launch.launcher == "srun"]
-    closed = [given for given in exports if given is not None and "ALL" not in given.split(",")]
-    if closed and each.name not in file.forwarded:
-        what = f"srun --export={closed[0][:40]} does not pass it on"
-        return what, f"write --export=ALL, or name {each.name} there", _SLURM
-    return None
 
 
 def deprecated_launcher(subject: Subject) -> Iterator[Finding]:
@@ -411,14 +404,20 @@ def _nodes_of(file: SettingsFile, each: Assignment, subject: Subject) -> int | N
     """Return the nodes of the job that a setting belongs to."""
     same = [launch for launch in file.launches if launch.scope == each.scope]
     counts = [_Started(subject=subject, file=file, launch=launch).nodes() for launch in same]
-    counts += [_number(launch.value("nodes")) for launch in same]
-    counts.append(_number(file.directive("nodes", "N")))
+    counts += [number_in(launch.value("nodes")) for launch in same]
+    counts.append(number_in(file.directive("nodes", "N")))
     counts += [container.pods for container in file.containers if container.scope == each.scope]
     known = [count for count in counts if count is not None]
     return max(known) if known else None
 
 
-def _number(text: str | None) -> int | None:
-    """Return the number in a text, of ``2:4`` the larger one."""
+def number_in(text: str | None) -> int | None:
+    """Return the number of nodes or processes in a text, of ``2:4`` the larger one, or ``None``.
+
+    Parameters
+    ----------
+    text
+        The value of an option.
+    """
     match = re.fullmatch(r"(?:\d{1,6}[:-])?(\d{1,6})", text or "")
     return int(match[1]) if match else None
