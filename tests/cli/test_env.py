@@ -146,8 +146,10 @@ def test_what_is_written_passes_its_own_check(tmp_path, capsys):
         assert (code, told["findings"]) == (ExitCode.DONE, [])
 
 
-def test_tables_fit_80_columns(written, monkeypatch, capsys):
+def test_tables_fit_80_columns(written, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    run(["env", "--check", written(SCRIPT)])
+    monkeypatch.chdir(tmp_path)
+    written(SCRIPT)
+    run(["env", "--check", "train.sbatch"])
     run(["env", "gcp-a3-mega:4"])
     assert max(len(line) for line in capsys.readouterr().out.splitlines()) <= 80

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import io
 import socket
@@ -26,10 +27,17 @@ _LARGEST_ARCHIVE_BYTES = 50_000_000
 
 
 def own_facts() -> NodeFacts:
-    """Return the interfaces of this machine."""
-    from linkwise.network.settings.node import NodeFacts
+    """Return the interfaces and RDMA devices of this machine."""
+    from linkwise.network.settings.node import NodeFacts, parse_node_facts
 
-    return NodeFacts(interfaces=dict.fromkeys(name for _, name in socket.if_nameindex()))
+    layers = []
+    for each in sorted(Path("/sys/class/infiniband").glob("*/ports/*/link_layer"))[:_MOST_FILES]:
+        with contextlib.suppress(OSError):
+            layers.append(f"{each}: {each.read_text(encoding='ascii', errors='replace').strip()}")
+    return NodeFacts(
+        interfaces=dict.fromkeys(name for _, name in socket.if_nameindex()),
+        devices=parse_node_facts("\n".join(layers)).devices,
+    )
 
 
 def facts_at(place: str) -> NodeFacts:

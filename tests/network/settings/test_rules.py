@@ -259,6 +259,18 @@ def test_checklist_of_roce_is_for_roce_alone():
     assert "roce-checklist" not in rules(export("NCCL_NET=IB"), cluster="dgx-h100:4")
 
 
+@pytest.mark.parametrize(("layer", "listed"), [("Ethernet", True), ("InfiniBand", False)])
+def test_devices_of_a_node_tell_roce_where_no_cluster_does(layer, listed):
+    node = NodeFacts(interfaces={}, devices={"mlx5_0": layer})
+    assert ("roce-checklist" in rules(export("NCCL_NET=IB"), node=node)) is listed
+
+
+def test_interfaces_of_a_small_mtu_are_named():
+    node = NodeFacts(interfaces={"lo": 65536, "eth0": 1500}, devices={"mlx5_0": "Ethernet"})
+    found = [each for each in findings(export("NCCL_NET=IB"), node=node) if each.name == "MTU"]
+    assert "eth0" in found[0].what
+
+
 def test_shared_memory_of_a_container_is_asked_for_where_gpus_share_it():
     pod = (
         "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n"

@@ -97,10 +97,16 @@ class Subject:
 
     @property
     def protocol(self) -> str | None:
-        """Return what the links of the fabric speak, or ``None`` where it is not known."""
-        if self.cluster is None or self.cluster.fabric.link is None:
-            return None
-        return self.cluster.fabric.link.protocol
+        """Return what the links of the fabric speak, or ``None`` where it is not known.
+
+        Without a cluster the RDMA devices of the node say it, where all have one link layer.
+        """
+        if self.cluster is not None:
+            return None if self.cluster.fabric.link is None else self.cluster.fabric.link.protocol
+        layers = set() if self.node is None or self.node.devices is None else set(self.node.devices.values())
+        return (
+            {"Ethernet": "roce", "InfiniBand": "infiniband"}.get(layers.pop()) if len(layers) == 1 else None
+        )
 
     def settings(self) -> Iterator[tuple[SettingsFile, Assignment, str]]:
         """Yield every setting that has a value, with its file."""
