@@ -171,6 +171,20 @@ CASES = [
         BATCH.format(1) + "srun torchrun --nnodes 4 --nproc_per_node 8 x.py\n",
         {},
     ),
+    (
+        "node-count",
+        BATCH.format(1) + "srun torchrun --nnodes 8 x.py\n",
+        BATCH.format(1) + "srun torchrun --nnodes 2:8 --rdzv-backend c10d x.py\n",
+        {},
+    ),
+    (
+        "node-count",
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  parallelism: 4\n  template:\n    spec:\n"
+        "      containers:\n        - {name: c, command: [torchrun, --nnodes=2, x.py]}\n",
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  parallelism: 4\n  template:\n    spec:\n"
+        "      containers:\n        - {name: c, command: [torchrun, --nnodes=4, x.py]}\n",
+        {},
+    ),
     ("node-count", "torchrun --nnodes 8 x.py\n", "torchrun --nnodes 4 x.py\n", {"cluster": "dgx-h100:4"}),
     (
         "unreached",

@@ -337,19 +337,19 @@ def node_counts(subject: Subject) -> Iterator[Finding]:
     """Yield numbers of nodes that do not agree with what is asked for, or with the cluster."""
     for at in _started(subject, _TORCH):
         nodes = number_in(at.launch.value("nnodes"))
-        asked = number_in(at.file.directive("nodes", "N"))
         if nodes is None:
             continue
-        if asked is not None and asked != nodes and "srun" in at.launch.parents:
-            yield at.finding(
-                Severity.HARMFUL,
-                rule="node-count",
-                option="nnodes",
-                value=str(nodes),
-                what=f"sbatch asks for {asked} nodes: the rendezvous waits for {nodes}",
-                todo="write --nnodes $SLURM_NNODES",
-                source=SLURM,
-            )
+        is_elastic = ":" in (at.launch.value("nnodes") or "")
+        for asked, what, todo in _asked_for(at):
+            if asked != nodes and not is_elastic:
+                yield at.finding(
+                    Severity.HARMFUL,
+                    rule="node-count",
+                    option="nnodes",
+                    value=str(nodes),
+                    what=f"{what}: the rendezvous waits for {nodes}",
+                    todo=todo,
+                )
         cluster = subject.cluster
         if cluster is not None and nodes > cluster.nodes:
             yield at.finding(
@@ -360,6 +360,16 @@ def node_counts(subject: Subject) -> Iterator[Finding]:
                 what=f"the cluster has {cluster.nodes} nodes",
                 todo=f"write at most --nnodes {cluster.nodes}",
             )
+
+
+def _asked_for(at: _Started) -> Iterator[tuple[int, str, str]]:
+    """Yield the nodes that something asks for, with words for it and what to write."""
+    asked = number_in(at.file.directive("nodes", "N"))
+    if asked is not None and "srun" in at.launch.parents:
+        yield asked, f"sbatch asks for {asked} nodes", "write --nnodes $SLURM_NNODES"
+    pods = None if at.container is None else at.container.pods
+    if pods is not None and pods > 1:
+        yield pods, f"the manifest starts {pods} pods", f"write --nnodes {pods}"
 
 
 def deprecated_launcher(subject: Subject) -> Iterator[Finding]:

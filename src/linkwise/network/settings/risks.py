@@ -194,7 +194,7 @@ RISKS: tuple[Risk, ...] = (
         what="chunks from 1 MiB on gave wrong results in releases 2.29 to 2.31",
         since=(2, 29, 0),
         before=(2, 32, 0),
-        source="NVIDIA, NCCL, issues",
+        source="https://github.com/NVIDIA/nccl/issues/2408",
     ),
     Risk(
         name="NCCL_IB_TIMEOUT",
