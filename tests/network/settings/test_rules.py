@@ -15,6 +15,16 @@ NODE = NodeFacts(
     interfaces={"lo": 65536, "eth0": 1500, "docker0": 1500},
     devices={"mlx5_0": "InfiniBand", "mlx5_1": "InfiniBand", "mlx5_10": "InfiniBand", "mlx5_2": "Ethernet"},
 )
+PODS = """\
+apiVersion: batch/v1
+kind: Job
+spec:
+  parallelism: 4
+  template:
+    spec:
+      containers:
+        - command: [torchrun, --nnodes={}, x.py]
+"""
 BATCH = "#!/bin/bash\n#SBATCH --nodes=4 --ntasks-per-node={}\n"
 
 
@@ -179,10 +189,8 @@ CASES = [
     ),
     (
         "node-count",
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  parallelism: 4\n  template:\n    spec:\n"
-        "      containers:\n        - {name: c, command: [torchrun, --nnodes=2, x.py]}\n",
-        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  parallelism: 4\n  template:\n    spec:\n"
-        "      containers:\n        - {name: c, command: [torchrun, --nnodes=4, x.py]}\n",
+        PODS.format(2),
+        PODS.format(4),
         {},
     ),
     ("node-count", "torchrun --nnodes 8 x.py\n", "torchrun --nnodes 4 x.py\n", {"cluster": "dgx-h100:4"}),
