@@ -238,6 +238,12 @@ CASES = [
         {"node": NODE},
     ),
     ("interface", export("NCCL_SOCKET_IFNAME=lo"), export("NCCL_SOCKET_IFNAME=ib0"), {}),
+    (
+        "replaced-exclusions",
+        export("NCCL_SOCKET_IFNAME=^veth"),
+        export("NCCL_SOCKET_IFNAME=^lo,docker,veth"),
+        {},
+    ),
     ("interface", export("GLOO_SOCKET_IFNAME=eth"), export("GLOO_SOCKET_IFNAME=eth0"), {"node": NODE}),
     ("device", export("NCCL_IB_HCA=bnxt"), export("NCCL_IB_HCA==mlx5_0"), {"node": NODE}),
     ("device", export("NCCL_IB_HCA=mlx5"), export("NCCL_IB_HCA==mlx5_0,mlx5_1"), {"node": NODE}),
@@ -368,6 +374,23 @@ def test_risky_value_is_found_and_its_neighbour_is_not(name):
 )
 def test_risk_holds_on_the_fabrics_it_is_of(setting, cluster, harms):
     assert ("risky-value" in rules(export(setting), cluster=cluster)) is harms
+
+
+@pytest.mark.parametrize(
+    ("value", "release", "harms"),
+    # NCCL user guide, NCCL_ALGO, since 2.24
+    [
+        ("Tree", "2.27", True),
+        ("Tree", "2.20", False),
+        ("Ring,Tree", "2.27", False),
+        ("allreduce:Tree", "2.27", False),
+        ("^NVLS", "2.27", False),
+        ("nvls;allreduce:ring", "2.27", True),
+    ],
+)
+def test_algorithms_without_ring_harm_from_2_24_on(value, release, harms):
+    found = findings(export(f"NCCL_ALGO='{value}'"), release=release)
+    assert any(each.severity is Severity.HARMFUL for each in found) is harms
 
 
 def test_every_pair_names_a_source_and_what_to_do():

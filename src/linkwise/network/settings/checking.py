@@ -44,6 +44,7 @@ RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     launch_rules.deprecated_launcher,
     launch_rules.shared_memory,
     fabric_rules.interfaces,
+    fabric_rules.replaced_exclusions,
     fabric_rules.devices,
     fabric_rules.inexact_filters,
     fabric_rules.useless_on_fabric,

@@ -16,7 +16,15 @@ from linkwise.network.settings.node import NodeFacts, matches
 from linkwise.readers.environment import Assignment
 from linkwise.readers.settings_file import SettingsFile
 
-__all__ = ["devices", "inexact_filters", "interfaces", "roce_settings", "roce_unseen", "useless_on_fabric"]
+__all__ = [
+    "devices",
+    "inexact_filters",
+    "interfaces",
+    "replaced_exclusions",
+    "roce_settings",
+    "roce_unseen",
+    "useless_on_fabric",
+]
 
 _DCQCN = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, 2015"
 _MTU_BYTES = 4200
@@ -62,6 +70,22 @@ def _interface_fault(name: str, value: str, node: NodeFacts) -> str:
     if value.startswith("^") and left == ["lo"]:
         return "leaves the loopback alone: a list with ^ replaces NCCL's own, which leaves out lo and docker"
     return ""
+
+
+def replaced_exclusions(subject: Subject) -> Iterator[Finding]:
+    """Yield lists of excluded interfaces that do not exclude the loopback."""
+    for file, each, value in subject.settings():
+        is_list = each.name == "NCCL_SOCKET_IFNAME" and value.startswith("^") and "$" not in value
+        if is_list and matches(value, ["lo"]):
+            yield subject.finding(
+                file,
+                each,
+                Severity.ADVICE,
+                rule="replaced-exclusions",
+                what="replaces NCCL's own list of exclusions (docker, lo, virbr): the loopback may be taken",
+                todo=f"write {value[:80]},lo,docker, or name the interface to use",
+                source="NVIDIA, NCCL, src/misc/socket.cc",
+            )
 
 
 def devices(subject: Subject) -> Iterator[Finding]:

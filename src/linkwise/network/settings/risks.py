@@ -79,6 +79,12 @@ def _names(word: str) -> Callable[[str], bool]:
     return lambda value: not value.startswith("^") and word in value.casefold().split(",")
 
 
+def _leaves_ring_out(value: str) -> bool:
+    """Return whether the algorithms of all functions are named, and ring is none of them."""
+    first = value.partition(";")[0].casefold().strip()
+    return bool(first) and not first.startswith("^") and ":" not in first and "ring" not in first.split(",")
+
+
 def _any(value: str) -> bool:
     return bool(value)
 
@@ -166,10 +172,18 @@ RISKS: tuple[Risk, ...] = (
     ),
     Risk(
         name="NCCL_ALGO",
-        is_risky=lambda value: value.casefold() in ("ring", "tree"),
+        is_risky=_word("ring", "tree"),
         what="leaves one algorithm, whatever the size and the collective",
         todo="take it out: NCCL chooses by size; exclude one with ^ where it is at fault",
         severity=Severity.ADVICE,
+    ),
+    Risk(
+        name="NCCL_ALGO",
+        is_risky=_leaves_ring_out,
+        what="leaves ring out, to which NCCL from 2.24 on does not fall back: collectives without another "
+        "algorithm fail",
+        todo="take it out, or limit it to a collective: allreduce:tree",
+        since=(2, 24, 0),
     ),
     Risk(
         name="NCCL_MAX_NCHANNELS",
