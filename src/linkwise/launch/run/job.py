@@ -10,7 +10,7 @@ import signal
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -29,6 +29,8 @@ MARK = "@linkwise "
 
 MOST_EVENTS = 2_000_000
 """More lines than that from one job are refused."""
+_LEAVING_S = 5.0
+"""How long a job may take to end once a rank said that it failed [s]."""
 _TAIL_LINES = 200
 _MOST_FAILURES = 64
 
@@ -280,16 +282,20 @@ def _follow(
             heard_at = time.monotonic() if is_word else heard_at
             _hear(found, line, folder, on_event)
         silent_s = time.monotonic() - heard_at
+        if found.failures and silent_s > _LEAVING_S:
+            break  # some rank said why; one that hangs keeps the others from leaving
         is_started = not found.speaks or len(found.ready) >= ranks
         if silent_s > (patience.silence_s if is_started else patience.start_s):
             return _silence(found, ranks, silent_s)
         if len(found.events) > MOST_EVENTS:
             return Ending(outcome=Outcome.FAILED, reason=f"it said more than {MOST_EVENTS:,} things")
     exit_code = processes.exit_code
+    if exit_code is None:
+        return Ending(outcome=Outcome.FAILED, reason=_unanswered(found))
     if found.cut_line is not None and not found.failures:
         found.failures.append({"rank": "?", "error": f"its output was cut in the line {found.cut_line!r}"})
     return ending_of(
-        exit_code=-1 if exit_code is None else exit_code,
+        exit_code=exit_code,
         is_complete=not found.speaks or (found.is_complete and found.cut_line is None),
         failures=found.failures,
         output=tuple(found.tail),
@@ -339,12 +345,24 @@ def _keep(found: _Followed, line: str, folder: RunFolder) -> None:
         found.log.append(line)
 
 
+def _unanswered(found: _Followed) -> str:
+    """Return what a rank said before it left, and who said nothing."""
+    failed = {event.get("rank") for event in found.failures}
+    mute = sorted(found.ready - failed)
+    who = f"; no answer from {_ranks(mute)}, and the job was stopped" if mute else "; the job was stopped"
+    first = found.failures[0] if found.failures else {"rank": "?", "error": "closed its output and went on"}
+    return f"rank {first.get('rank')}: {str(first.get('error'))[:600]}{who}"
+
+
+def _ranks(numbers: Sequence[int]) -> str:
+    named = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    return f"{'ranks' if len(numbers) > 1 else 'rank'} {named}"
+
+
 def _silence(found: _Followed, ranks: int, silent_s: float) -> Ending:
     missing = sorted(set(range(ranks)) - found.ready) if found.speaks else []
     if missing:
-        who = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
-        many = "ranks" if len(missing) > 1 else "rank"
-        reason = f"after {silent_s:.0f} s {many} {who} of {ranks} had not joined; the job was stopped"
+        reason = f"after {silent_s:.0f} s {_ranks(missing)} of {ranks} had not joined; the job was stopped"
         return Ending(outcome=Outcome.NOT_STARTED, reason=reason)
     last = found.events[-1] if found.events else {}
     at = ", ".join(f"{name} {value}" for name, value in last.items() if name in _NAMED_PLACES)

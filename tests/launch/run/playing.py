@@ -1,0 +1,47 @@
+"""Jobs for tests: a Python script plays what torchrun and its ranks would do."""
+
+import sys
+from dataclasses import dataclass
+
+from linkwise.launch.run.job import MARK, Patience, run_job
+from linkwise.launch.run.place import Command, TorchJob
+from linkwise.launch.run.record import RunFolder
+
+PRELUDE = f"""
+import json, os, signal, subprocess, sys, time
+def say(event, **values):
+    os.write(1, ({MARK!r} + json.dumps(dict(event=event, **values)) + "\\n").encode())
+def ready(*ranks):
+    for rank in ranks:
+        say("ready", rank=rank, host="node-1", torch="2.13.0", pid=os.getpid())
+"""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A place that runs a script in place of torchrun."""
+
+    script: str
+    name: str = "stage"
+
+    def command(self, job, *, run_id, inherited):
+        """Return the script with the arguments of the job."""
+        return Command(
+            argv=(sys.executable, "-c", PRELUDE + self.script, *job.arguments), settings=job.settings
+        )
+
+
+def play(script, path, *, ranks=2, patience_s=10.0, settings=None, on_event=lambda _: None):
+    """Return the finished run of a script, recorded in a folder."""
+    path.mkdir(exist_ok=True)
+    job = TorchJob(script="unused", ranks=ranks, settings=settings or {}, python=sys.executable)
+    with RunFolder(path) as folder:
+        return run_job(
+            job,
+            {"device": "cpu"},
+            what="bench collectives",
+            place=Stage(script),
+            folder=folder,
+            patience=Patience(start_s=patience_s, silence_s=patience_s),
+            on_event=on_event,
+        )
