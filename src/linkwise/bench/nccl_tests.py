@@ -116,11 +116,12 @@ def run_nccl_tests(
         for number in range(1, plan.sampling.repeats + 1):
             on_run(operation, number)
             runs.append(_once(command, bench, part=f"{operation}-{number}"))
-            if runs[-1].record.ending.outcome is not Outcome.DONE:
+            if (found := _read(program, runs[-1], ranks=bench.ranks)) is not None:
+                read.append(found)
+            if not _is_done(runs[-1]):
                 break
-            read.append(_read(program, runs[-1]))
         measured += _sizes(operation, read, calls)
-        if runs[-1].record.ending.outcome is not Outcome.DONE:
+        if not _is_done(runs[-1]):
             break
     return tuple(runs), tuple(measured)
 
@@ -137,11 +138,21 @@ def _once(command: Command, bench: TorchBench, *, part: str) -> FinishedRun:
         )
 
 
-def _read(program: Path, run: FinishedRun) -> NcclTestsRun:
+def _is_done(run: FinishedRun) -> bool:
+    return run.record.ending.outcome is Outcome.DONE
+
+
+def _read(program: Path, run: FinishedRun, *, ranks: int) -> NcclTestsRun | None:
+    """Return what a run printed; ``None`` where it ended badly before its table."""
     try:
-        return parse_nccl_tests("\n".join(run.log), path=program.name)
+        found = parse_nccl_tests("\n".join(run.log), path=program.name)
     except DocumentError as error:
+        if not _is_done(run):
+            return None
         raise InputError(f"{program} ran, but what it printed cannot be read:\n{error}") from None
+    if found.ranks is not None and found.ranks != ranks:
+        raise InputError(f"{program} ran on {found.ranks} GPUs, and {ranks} were asked for (--ranks)")
+    return found
 
 
 def _sizes(operation: str, runs: Sequence[NcclTestsRun], calls: int) -> list[MeasuredSize]:

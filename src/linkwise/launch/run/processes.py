@@ -116,7 +116,7 @@ class Processes:
         left = self._all()
         if left:
             self._signal(signal.SIGTERM, left[:1] if self._first.poll() is None else left)
-            left = self._wait()
+            left = self._wait(_GRACE_S)
         while left:
             self._signal(signal.SIGKILL, left)
             left = self._wait(_TICK_S)
@@ -126,7 +126,7 @@ class Processes:
                     stream.close()
         self._first.wait()
 
-    def _wait(self, limit_s: float = _GRACE_S) -> list[int]:
+    def _wait(self, limit_s: float) -> list[int]:
         until = time.monotonic() + limit_s
         while (left := self._all()) and time.monotonic() < until:
             time.sleep(0.02)
