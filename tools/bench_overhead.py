@@ -2,8 +2,8 @@
 
     python tools/bench_overhead.py [--ranks 2] [--pairs 21] [--sizes 1048576,4194304,16777216]
 
-Starts one job of torchrun that times both in turns (A B B A) and prints the median ratio for each size with its
-interval. Needs torch.
+Starts one job of torchrun that times both in turns (A B B A) and prints for each size the median ratio and
+its interval. Needs torch.
 """
 
 from __future__ import annotations

@@ -82,11 +82,8 @@ def test_a_slow_node_is_called_so_after_a_second_run(tmp_path, capsys):
     assert bench("pairs", "--python", python, "--ranks", "10", "--format", "json", "-o", str(folder)) == 1
     result = json.loads(capsys.readouterr().out)
     assert (result["verdict"], len(result["runs"])) == ("slow nodes", 2)
-    assert [(node["node"], node["is_low"], node["confirmed"]) for node in result["nodes"]][0] == (
-        5,
-        True,
-        True,
-    )
+    worst = result["nodes"][0]
+    assert (worst["node"], worst["is_low"], worst["confirmed"]) == (5, True, True)
     assert sum(node["is_low"] for node in result["nodes"]) == 1
     assert sorted(each.name for each in folder.iterdir()) == ["first", "second"]
 
@@ -139,7 +136,9 @@ FAILING = 'say("sample", operation="all_reduce", size_bytes=1024, calls=1, time_
         ('say("sample", operation="x", size_bytes=8); say("done")', 2, "no size of a collective"),
     ],
 )
-def test_a_bad_end_is_said_and_nothing_is_left(tmp_path, capsys, monkeypatch, script, code, message):
+def test_a_bad_end_is_said_and_nothing_is_left(  # noqa: PLR0917 (fixtures)
+    tmp_path, capsys, monkeypatch, script, code, message
+):
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))

@@ -12,6 +12,7 @@ import click
 
 from linkwise.cli.bench_output import Progress, print_result
 from linkwise.cli.collective_words import collective_named, size_of, sizes_of
+from linkwise.cli.numbers import FiniteFloat
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _WHERE = (
     click.option("--python", metavar="PATH", help="The Python that has torch; that of Linkwise by default."),
     click.option(
         "--patience",
-        type=click.FloatRange(min=1, max=86_400),
+        type=FiniteFloat(min=1, max=86_400),
         default=120,
         show_default=True,
         metavar="SECONDS",
@@ -375,6 +376,8 @@ def _bench_of(
     from linkwise.bench.devices import chosen_device, chosen_ranks, visible_gpus
     from linkwise.bench.torch_run import TorchBench
 
+    if output is not None and (not output.is_dir() or any(output.iterdir())) and output.exists():
+        raise InputError(f"-o {output}: there is something already; name a folder that does not exist")
     gpus = visible_gpus(os.environ)
     if needs_gpu:
         # A program of nccl-tests says itself what it lacks; it may see GPUs without a device file here.

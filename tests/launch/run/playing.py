@@ -24,7 +24,7 @@ class Stage:
     script: str
     name: str = "stage"
 
-    def command(self, job, *, run_id, inherited):
+    def command(self, job, *, run_id, inherited):  # noqa: ARG002 (as a place has them)
         """Return the script with the arguments of the job."""
         return Command(
             argv=(sys.executable, "-c", PRELUDE + self.script, *job.arguments), settings=job.settings

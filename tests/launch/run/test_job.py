@@ -75,8 +75,8 @@ def test_the_record_holds_settings_of_communication_and_no_others(tmp_path, monk
             "rank 1: ValueError: no",
         ),
         (
-            'ready(0, 1); say("failed", rank=0, error="Connection closed by peer"); '
-            'say("failed", rank=1, error="OutOfMemoryError"); sys.exit(1)',
+            """ready(0, 1); say("failed", rank=0, error="Connection closed by peer")
+say("failed", rank=1, error="OutOfMemoryError"); sys.exit(1)""",
             "failed",
             "rank 1: OutOfMemoryError",
         ),
@@ -85,8 +85,8 @@ def test_the_record_holds_settings_of_communication_and_no_others(tmp_path, monk
         ('ready(0, 1); say("sample")', "cut", "never said that it is done"),
         ('ready(0, 1); os.write(1, b"@linkwise {\\"event\\": \\"sam")', "cut", "was cut in the line"),
         (
-            'ready(0, 1); say("failed", rank=0, error="reset"); '
-            'print("failed (exitcode: -9) local_rank: 1 (pid: 77) of binary: python"); sys.exit(1)',
+            """ready(0, 1); say("failed", rank=0, error="reset")
+print("failed (exitcode: -9) local_rank: 1 (pid: 77) of binary: python"); sys.exit(1)""",
             "failed",
             "rank 1 was killed by signal 9",
         ),

@@ -65,8 +65,6 @@ def join(plan: Mapping[str, Any]) -> Session:
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     device = _device(str(plan["device"]))
     backend = "nccl" if device.type == "cuda" else "gloo"
-    if device.type == "cpu":
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))))
     timeout = dt.timedelta(seconds=float(plan["timeout_s"]))
     dist.init_process_group(backend, timeout=timeout, device_id=device if device.type == "cuda" else None)
     session = Session(rank=rank, ranks=ranks, device=device)

@@ -142,8 +142,8 @@ class RunFolder:
         self._output_bytes = 0
         try:
             self._reserve().write_bytes(os.urandom(_RESERVE_BYTES))
-            self._samples = (path / "samples.jsonl").open("w", encoding="utf-8", buffering=1)
-            self._output = (path / "output.log").open("w", encoding="utf-8", buffering=1)
+            self._samples = (path / "samples.jsonl").open("x", encoding="utf-8", buffering=1)
+            self._output = (path / "output.log").open("x", encoding="utf-8", buffering=1)
         except OSError as error:
             raise InputError(f"{path}: the run folder cannot be written ({error.strerror})") from None
 
