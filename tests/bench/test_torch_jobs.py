@@ -7,12 +7,12 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
+from contextlib import contextmanager
 
 import pytest
 
 from linkwise.cli.main import run
-from linkwise.launch.run.processes import RUN_VARIABLE
+from tests.launch.run.playing import left_of
 
 pytestmark = [pytest.mark.requires("torch")]
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "send_recv")
@@ -21,15 +21,6 @@ OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broad
 def result_of(capsys, *words, code=0):
     assert run(["bench", *words, "--device", "cpu", "--format", "json"]) == code, capsys.readouterr().err
     return json.loads(capsys.readouterr().out)
-
-
-def left_of(run_id):
-    wanted = f"{RUN_VARIABLE}={run_id}".encode()
-    return [
-        entry.name
-        for entry in Path("/proc").glob("[0-9]*")
-        if os.access(entry / "environ", os.R_OK) and wanted in (entry / "environ").read_bytes().split(b"\0")
-    ]
 
 
 def test_collectives_are_measured_and_right_where_the_usual_port_is_taken(capsys, monkeypatch):
@@ -87,29 +78,35 @@ def test_four_ranks_meet_in_all_rounds(capsys):
     assert result["verdict"] == "cannot tell"
 
 
-def started(tmp_path, *words):
-    """Return a bench that runs, once its ranks are there, with their process numbers."""
-    command = [sys.executable, "-c", "from linkwise.cli.main import main; main()", "bench", "collectives"]
-    options = (
-        "--device",
-        "cpu",
-        "--sizes",
-        "1MiB:64MiB",
-        "--calls",
-        "50",
-        "-o",
-        str(tmp_path / "out"),
-        *words,
-    )
-    bench = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    samples, until = tmp_path / "out/samples.jsonl", time.monotonic() + 60
-    while time.monotonic() < until:
-        said = [json.loads(line) for line in samples.read_text().splitlines()] if samples.exists() else []
-        ready = {event["rank"]: event["pid"] for event in said if event["event"] == "ready"}
-        if any(event["event"] == "sample" for event in said):
-            return bench, ready
+COMMAND = [sys.executable, "-c", "from linkwise.cli.main import main; main()", "bench", "collectives"]
+
+
+@contextmanager
+def started(folder, *words):
+    """Give a bench that runs, once its ranks measure, with their process numbers."""
+    options = ("--device", "cpu", "--sizes", "1MiB:64MiB", "--calls", "50", "-o", str(folder), *words)
+    with subprocess.Popen(
+        [*COMMAND, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as bench:
+        try:
+            yield bench, ready(bench, folder / "samples.jsonl")
+        finally:
+            bench.kill()
+
+
+def ready(bench, samples):
+    until = time.monotonic() + 60
+    while bench.poll() is None and time.monotonic() < until:
+        said = samples.read_text().splitlines() if samples.exists() else []
+        events = [json.loads(line) for line in said if line.endswith("}")]
+        if any(event["event"] == "sample" for event in events):
+            return {event["rank"]: event["pid"] for event in events if event["event"] == "ready"}
         time.sleep(0.1)
     pytest.fail("the ranks did not come")
+
+
+def record_of(folder):
+    return json.loads((folder / "record.json").read_text())
 
 
 @pytest.mark.full
@@ -118,12 +115,12 @@ def started(tmp_path, *words):
     [(signal.SIGKILL, "rank 1 was killed by signal 9 (SIGKILL)"), (signal.SIGSTOP, "no answer from rank 1")],
 )
 def test_a_rank_that_is_killed_or_does_not_answer_is_named(tmp_path, number, message):
-    bench, ranks = started(tmp_path, "--patience", "8")
-    os.kill(ranks[1], number)
-    _, err = bench.communicate(timeout=60)
+    with started(tmp_path / "out", "--patience", "8") as (bench, ranks):
+        os.kill(ranks[1], number)
+        _, err = bench.communicate(timeout=60)
     assert message in err
     assert bench.returncode == 1
-    record = json.loads((tmp_path / "out/record.json").read_text())
+    record = record_of(tmp_path / "out")
     assert (record["outcome"], message in record["reason"]) == ("failed", True)
     assert left_of(record["id"]) == []
 
@@ -131,23 +128,22 @@ def test_a_rank_that_is_killed_or_does_not_answer_is_named(tmp_path, number, mes
 @pytest.mark.full
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_ends_cleanly(tmp_path, number):
-    bench, _ = started(tmp_path)
-    bench.send_signal(number)
-    _, err = bench.communicate(timeout=60)
+    with started(tmp_path / "out") as (bench, _):
+        bench.send_signal(number)
+        _, err = bench.communicate(timeout=60)
     assert bench.returncode == 130
     assert "interrupted" in err
-    record = json.loads((tmp_path / "out/record.json").read_text())
+    record = record_of(tmp_path / "out")
     assert record["outcome"] == "interrupted"
     assert left_of(record["id"]) == []
 
 
 @pytest.mark.full
 def test_ranks_end_when_their_launcher_is_killed(tmp_path):
-    bench, _ = started(tmp_path)
-    bench.kill()
-    bench.wait()
-    record = json.loads((tmp_path / "out/record.json").read_text())
-    until = time.monotonic() + 20
+    with started(tmp_path / "out") as (bench, _):
+        bench.kill()
+        bench.wait()
+    record, until = record_of(tmp_path / "out"), time.monotonic() + 20
     while left_of(record["id"]) and time.monotonic() < until:
         time.sleep(0.1)
     assert left_of(record["id"]) == []
@@ -155,10 +151,12 @@ def test_ranks_end_when_their_launcher_is_killed(tmp_path):
 
 
 @pytest.mark.full
-def test_two_benches_at_once_both_measure(tmp_path):
-    command = [sys.executable, "-c", "from linkwise.cli.main import main; main()", "bench", "collectives"]
+def test_two_benches_at_once_both_measure():
     options = ("--device", "cpu", "--sizes", "1MiB", "--repeats", "5", "--format", "json")
-    both = [subprocess.Popen([*command, *options], stdout=subprocess.PIPE) for _ in range(2)]
-    results = [json.loads(bench.communicate(timeout=100)[0]) for bench in both]
-    assert [bench.returncode for bench in both] == [0, 0]
+    with (
+        subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE) as one,
+        subprocess.Popen([*COMMAND, *options], stdout=subprocess.PIPE) as other,
+    ):
+        results = [json.loads(bench.communicate(timeout=100)[0]) for bench in (one, other)]
+    assert [one.returncode, other.returncode] == [0, 0]
     assert all(result["rows"][0]["wrong"] == 0 for result in results)

@@ -255,10 +255,11 @@ def _by_nccl_tests(
 def pairs(
     *, rounds: int | None, size: str, repeats: int, warmup: int, calls: int | None, form: str, **where: Any
 ) -> int:
-    """Find slow nodes: all meet in pairs, round after round; here ranks stand for nodes.
+    """Find slow nodes by pairs that exchange data.
 
-    Each round has every node once. A node that scores low meets good nodes in a second run, and is called
-    slow if it is low again. Fewer than 8 nodes are no baseline: they are measured and not judged.
+    All nodes meet in pairs, round after round, each once in a round; here ranks stand for nodes. A node that
+    scores low meets good nodes in a second run, and is called slow if it is low again. Fewer than 8 nodes are
+    no baseline: they are measured and not judged.
 
     \b
     linkwise bench pairs --ranks 8 --rounds 5 --size 16MiB
@@ -332,11 +333,11 @@ def training(
     form: str,
     **where: Any,
 ) -> int:
-    """Train a small transformer a few steps under each way to cut it.
+    """Train a small transformer, cut in each way.
 
-    All four by default, each with torch's own module: DistributedDataParallel, fully_shard (FSDP2), tensor
-    and pipeline (1F1B) parallelism. All start from the same weights and see the same tokens, so that their
-    losses must agree.
+    A few steps of each, all four by default, each with torch's own module: DistributedDataParallel,
+    fully_shard (FSDP2), tensor and pipeline (1F1B) parallelism. All start from the same weights and see the
+    same tokens, so that their losses must agree.
 
     \b
     linkwise bench training

@@ -2,9 +2,11 @@
 
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 from linkwise.launch.run.job import MARK, Patience, run_job
 from linkwise.launch.run.place import Command, TorchJob
+from linkwise.launch.run.processes import RUN_VARIABLE
 from linkwise.launch.run.record import RunFolder
 
 PRELUDE = f"""
@@ -45,3 +47,16 @@ def play(script, path, *, ranks=2, patience_s=10.0, settings=None, on_event=lamb
             patience=Patience(start_s=patience_s, silence_s=patience_s),
             on_event=on_event,
         )
+
+
+def left_of(run_id):
+    """Return the processes of a run that still live."""
+    wanted = f"{RUN_VARIABLE}={run_id}".encode()
+    left = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if wanted in (entry / "environ").read_bytes().split(b"\0"):
+                left.append(entry.name)
+        except OSError:
+            continue
+    return left

@@ -12,27 +12,13 @@ import pytest
 
 from linkwise.errors import InputError
 from linkwise.launch.run.ending import Outcome
-from linkwise.launch.run.processes import RUN_VARIABLE
-from tests.launch.run.playing import play
+from tests.launch.run.playing import left_of, play
 
 ROOT = Path(__file__).parents[3]
 
 
 def record_of(path):
     return json.loads((path / "record.json").read_text())
-
-
-def left_of(run_id):
-    """Return the processes of a run that still live."""
-    wanted = f"{RUN_VARIABLE}={run_id}".encode()
-    left = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if wanted in (entry / "environ").read_bytes().split(b"\0"):
-                left.append(entry.name)
-        except OSError:
-            continue
-    return left
 
 
 def test_a_job_that_is_done_is_recorded_with_what_it_said(tmp_path):
