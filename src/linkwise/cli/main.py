@@ -24,6 +24,7 @@ VERBS: dict[str, str] = {
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
+    "doctor": "What a job really runs on, what is wrong, the cause and the fix.",
     "validate": "Score the model against measurements.",
     "cluster": "Cluster documents from what other programs print, and written for them.",
     "catalog": "List hardware and models with their sources.",

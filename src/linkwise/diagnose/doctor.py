@@ -1,0 +1,94 @@
+"""The diagnosis: what is in use, the verdict, and the findings that stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from linkwise.diagnose.causes import RULES
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Finding, Severity
+from linkwise.diagnose.precedence import settle
+from linkwise.diagnose.transport import Transport, transport_of
+from linkwise.readers.job_log.values import JobLog
+
+__all__ = ["Diagnosis", "Verdict", "diagnose"]
+
+
+class Verdict(StrEnum):
+    """What is said of the job as a whole."""
+
+    HEALTHY = "healthy"
+    SLOW = "slow"
+    BROKEN = "broken"
+    CANNOT_TELL = "cannot_tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The answer.
+
+    Parameters
+    ----------
+    verdict
+        Of the job as a whole.
+    reason
+        Why that verdict, where no finding says it.
+    transport
+        What is in use.
+    findings
+        Worst first.
+    unread
+        Inputs that could not be used, one message each.
+    """
+
+    verdict: Verdict
+    reason: str
+    transport: Transport
+    findings: tuple[Finding, ...]
+    unread: tuple[str, ...] = ()
+
+
+def diagnose(log: JobLog) -> Diagnosis:
+    """Return what the job is really running on and what is wrong with it.
+
+    Parameters
+    ----------
+    log
+        What was read.
+    """
+    facts = Facts(log=log)
+    found = (rule(facts) for rule in RULES.values())
+    findings = settle(each for each in found if each is not None)
+    verdict, reason = _verdict(facts, findings)
+    return Diagnosis(
+        verdict=verdict,
+        reason=reason,
+        transport=transport_of(facts),
+        findings=findings,
+        unread=log.unread,
+    )
+
+
+def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]:
+    worst = {each.severity for each in findings}
+    if Severity.BROKEN in worst:
+        return Verdict.BROKEN, ""
+    if facts.has_failed:
+        line = facts.failures[0].evidence
+        return Verdict.BROKEN, f"an error is seen, and no known cause explains it: {line.file}:{line.line}"
+    if Severity.SLOW in worst:
+        return Verdict.SLOW, ""
+    if facts.stuck:
+        ranks = sorted({rank for each in facts.stuck for rank in each.ranks})
+        shown = ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
+        return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}"
+    if facts.has_completed or facts.channels or facts.log.tests:
+        return Verdict.HEALTHY, "nothing slow or broken is seen"
+    return Verdict.CANNOT_TELL, _nothing_seen(facts)
+
+
+def _nothing_seen(facts: Facts) -> str:
+    if facts.seen("version"):
+        return "the log shows NCCL's version and nothing of its start; set NCCL_DEBUG=INFO and run again"
+    return "no line of NCCL is in this; set NCCL_DEBUG=INFO and give the log of the job"
