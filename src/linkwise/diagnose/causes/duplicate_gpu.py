@@ -28,9 +28,8 @@ def duplicate_gpu(facts: Facts) -> Finding | None:
         proof=lines,
         where=[f"rank {first}", f"rank {second}", *(each.host for each in lines if each.host)],
         explanation=(
-            f"Ranks {first} and {second} both use the GPU at PCI bus {bus}; NCCL refuses that. Each"
-            f" process must"
-            " choose the device of its local rank before it makes the process group."
+            f"Ranks {first} and {second} both use the GPU at PCI bus {bus}; NCCL refuses that. Each process"
+            " must choose the device of its local rank before it makes the process group."
         ),
         fix=(
             "torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before init_process_group",

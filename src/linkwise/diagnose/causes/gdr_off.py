@@ -44,8 +44,7 @@ def gdr_off(facts: Facts) -> Finding | None:
         fix=_fix(facts),
         next_check=(
             "lsmod | grep -E 'nvidia_peermem|nv_peer_mem'; ls /sys/kernel/mm/memory_peers; then look for"
-            " GDRDMA in"
-            " the channel lines"
+            " GDRDMA in the channel lines"
         ),
     )
 
@@ -95,8 +94,8 @@ def _explanation(facts: Facts, hosts: list[str]) -> str:
     text = "Data between nodes is staged in host memory: the NICs are not allowed to reach GPU memory."
     if _is_renamed_module(facts):
         return text + (
-            " The module is loaded, but this NCCL looks for it under its old name; NCCL 2.23 and later"
-            " find both."
+            " The module is loaded, but this NCCL looks for it under its old name; NCCL 2.23 and later find"
+            " both."
         )
     if set(hosts) < set(facts.hosts):
         return text + f" Only {', '.join(hosts)} lacks it, and that slows every transfer with the others."

@@ -80,8 +80,7 @@ def _devices_not_opened(facts: Facts) -> _Why | None:
         list(lines),
         (
             f"The RDMA device {', '.join(named) or 'of the host'} is listed in /sys but its verbs device"
-            f" cannot be opened,"
-            " as in a container that was not given it."
+            " cannot be opened, as in a container that was not given it."
         ),
         (
             "give the container the devices: --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1",

@@ -13,23 +13,20 @@ from linkwise.readers.job_log.message import Message, message
 
 __all__ = ["HOST_MESSAGES"]
 
+# The rank in the name of a process group is the rank inside it.
+_GROUP = r"^(?:.*?\[(?:PG (?:ID \d+ PG GUID )?(?P<group>[^\]]*?) )?Rank (?P<rank>\d+)\])?"
+
 HOST_MESSAGES: tuple[Message, ...] = (
     message(
         "watchdog_timeout",
         "Watchdog caught collective operation timeout",
-        r"(?:Rank (?P<rank>\d+)\].*?)?WorkNCCL\(SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)"
+        _GROUP + r".*?WorkNCCL\(SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)"
         r"(?:, NumelIn=(?P<elements_in>\d+), NumelOut=(?P<elements_out>\d+))?",
     ),
     message(
         "watchdog_progress",
-        "last enqueued",
-        r"(?:Rank (?P<rank>\d+)\])?.*?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed"
-        r" (?:NCCL )?work: (?P<completed>-?\d+)",
-    ),
-    message(
-        "watchdog_progress",
-        "Last enqueued",
-        r"(?:Rank (?P<rank>\d+)\])?.*?Last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed"
+        "ast enqueued",
+        _GROUP + r".*?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed"
         r" (?:NCCL )?work: (?P<completed>-?\d+)",
     ),
     message("watchdog_witness", "dump signal due to a collective timeout", r"from +rank (?P<first>\d+)"),
@@ -88,6 +85,21 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message("link_down", "Link is Down", r"(?P<interface>\S+):? .*Link is Down"),
     message("link_down", "Link down", r"(?P<interface>\S+):? .*Link down"),
     message("step_time", "elapsed time per iteration (ms)", r"\(ms\): (?P<time_ms>[\d.]+)"),
+    message(
+        "tests_rank",
+        "#  Rank",
+        r"# +Rank +(?P<rank>\d+) .*?Pid +\d+ on +(?P<host>\S+) device +(?P<device>\d+)",
+    ),
+    message(
+        "tests_rank",
+        "#   Rank",
+        r"# +Rank +(?P<rank>\d+) .*?Pid +\d+ on +(?P<host>\S+) device +(?P<device>\d+)",
+    ),
+    message("tests_start", "# nThread", r"# ?nThread"),
+    message("cuda_combination", "unsupported display driver / cuda driver combination", r"unsupported"),
+    message("cuda_combination", "forward compatibility was attempted", r"forward compatibility"),
+    message("link_down", "Link DOWN", r"(?P<interface>mlx\w+|\w+).*Link DOWN"),
+    message("scan_seen", "tcp-connect", r"from (?P<address>[\d.]+)"),
     message("last_error", "Last error:", r"Last error:"),
     message("traceback", "Traceback (most recent call last)", r"Traceback"),
 )

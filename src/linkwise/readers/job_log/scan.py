@@ -136,7 +136,7 @@ class Scan:
         """Yield what each process uses, merged over its threads."""
         merged: dict[tuple[object, ...], _Channels] = {}
         for each in self._channels.values():
-            key = (each.prefix.host, each.prefix.pid, each.direction, each.transport)
+            key = (each.prefix.host, each.prefix.pid, each.prefix.device, each.direction, each.transport)
             if (first := merged.get(key)) is None:
                 merged[key] = each
             else:
@@ -145,6 +145,7 @@ class Scan:
             yield ChannelUse(
                 host=each.prefix.host,
                 pid=each.prefix.pid,
+                device=each.prefix.device,
                 direction=each.direction,
                 transport=each.transport,
                 rank=each.rank,

@@ -82,8 +82,8 @@ class ChannelUse:
 
     Parameters
     ----------
-    host, pid
-        The process.
+    host, pid, device
+        The process, and the CUDA device of the rank.
     direction
         ``send``, ``receive``, or the empty text where the line names none (within a node).
     transport
@@ -98,6 +98,7 @@ class ChannelUse:
 
     host: str | None
     pid: int | None
+    device: int | None
     direction: str
     transport: str
     rank: int

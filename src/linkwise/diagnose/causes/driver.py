@@ -1,0 +1,42 @@
+"""The CUDA driver is too old or does not match what runs on it."""
+
+from __future__ import annotations
+
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+
+__all__ = ["driver"]
+
+
+def driver(facts: Facts) -> Finding | None:
+    """Return the finding when CUDA itself says so.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    lines = facts.seen("cuda_driver_old", "cuda_combination")
+    insufficient = [
+        each
+        for each in facts.seen("cuda_failure")
+        if "driver version is insufficient" in each.fields.get("text", "")
+    ]
+    if not lines and not insufficient:
+        return None
+    return finding(
+        "driver",
+        Severity.BROKEN,
+        Confidence.HIGH,
+        proof=[*lines, *insufficient, *facts.seen("driver_version")],
+        explanation=(
+            "The NVIDIA driver of the host is older than the CUDA runtime in use needs, or the"
+            " compatibility libraries do not fit it. Nothing can run on the GPU, so what follows is an"
+            " echo."
+        ),
+        fix=(
+            "update the driver to the release that the CUDA runtime names, on every host",
+            "or use an image with an older CUDA",
+        ),
+        next_check="nvidia-smi (CUDA Version at the top right is the most the driver takes)",
+    )
