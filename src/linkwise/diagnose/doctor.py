@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from linkwise.diagnose.causes import RULES
 from linkwise.diagnose.facts import Facts
@@ -11,6 +12,11 @@ from linkwise.diagnose.finding import Finding, Severity
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.transport import Transport, transport_of
 from linkwise.readers.job_log.values import JobLog
+
+if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
+    from linkwise.diagnose.against_cluster import Shortfall
+    from linkwise.job import Job
 
 __all__ = ["Diagnosis", "Verdict", "diagnose"]
 
@@ -38,6 +44,8 @@ class Diagnosis:
         What is in use.
     findings
         Worst first.
+    shortfalls
+        What the job lacks against the cluster it was said to run on.
     unread
         Inputs that could not be used, one message each.
     """
@@ -46,26 +54,40 @@ class Diagnosis:
     reason: str
     transport: Transport
     findings: tuple[Finding, ...]
+    shortfalls: tuple[Shortfall, ...] = ()
     unread: tuple[str, ...] = ()
 
 
-def diagnose(log: JobLog) -> Diagnosis:
+def diagnose(log: JobLog, *, cluster: Cluster | None = None, job: Job | None = None) -> Diagnosis:
     """Return what the job is really running on and what is wrong with it.
 
     Parameters
     ----------
     log
         What was read.
+    cluster
+        What the job should run on; what it lacks against that is found too.
+    job
+        What is run, for the cost of what is lacking.
     """
     facts = Facts(log=log)
-    found = (rule(facts) for rule in RULES.values())
-    findings = settle(each for each in found if each is not None)
+    transport = transport_of(facts)
+    found = [each for rule in RULES.values() if (each := rule(facts)) is not None]
+    shortfalls: tuple[Shortfall, ...] = ()
+    if cluster is not None:
+        from linkwise.diagnose.against_cluster import lacking, shortfalls_of
+
+        shortfalls = shortfalls_of(facts, transport, cluster, job=job)
+        causes = {each.cause for each in found}
+        found += [each for each in lacking(facts, shortfalls) if each.cause not in causes]
+    findings = settle(found)
     verdict, reason = _verdict(facts, findings)
     return Diagnosis(
         verdict=verdict,
         reason=reason,
-        transport=transport_of(facts),
+        transport=transport,
         findings=findings,
+        shortfalls=shortfalls,
         unread=log.unread,
     )
 

@@ -8,13 +8,13 @@ guards.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from linkwise.readers.job_log.values import ChannelUse, CommandOutput, JobLog, Sighting
+from linkwise.readers.job_log.values import ChannelUse, CommandOutput, Evidence, JobLog, Sighting
 
-__all__ = ["Facts", "Process"]
+__all__ = ["Facts", "Process", "lines_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +240,17 @@ class Facts:
     def failures(self) -> tuple[Sighting, ...]:
         """Return the lines that say so."""
         return self.seen(*_FAILURES)
+
+
+def lines_of(channels: Iterable[ChannelUse]) -> list[Evidence]:
+    """Return the lines that show these channels.
+
+    Parameters
+    ----------
+    channels
+        What processes use.
+    """
+    return [line for each in channels for line in each.lines]
 
 
 _FAILURES = (

@@ -11,7 +11,7 @@ from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["Confidence", "Finding", "Severity", "finding"]
 
-_EVIDENCE_SHOWN = 6
+_MOST_EVIDENCE = 400
 
 
 class Severity(StrEnum):
@@ -101,7 +101,7 @@ def finding(
         severity=severity,
         confidence=confidence,
         where=tuple(dict.fromkeys(where if where is not None else _places(sightings))),
-        evidence=tuple(dict.fromkeys(evidence))[:_EVIDENCE_SHOWN],
+        evidence=tuple(dict.fromkeys(evidence))[:_MOST_EVIDENCE],
         explanation=explanation,
         fix=tuple(fix),
         next_check=next_check,

@@ -22,21 +22,21 @@ def unlike_order(facts: Facts) -> list[Evidence]:
     no GPU
     of a host use another NIC than its twin elsewhere. Sends that another rank forwards (PXN) are left out.
     """
-    used: dict[str, dict[int, dict[str, Evidence]]] = {}
+    used: dict[str, dict[int, dict[str, list[Evidence]]]] = {}
     for each in facts.net_channels:
         if each.host is None or each.device is None or "(" in each.transport.split("/")[2]:
             continue
         number = each.transport.split("/")[2]
-        used.setdefault(each.host, {}).setdefault(each.device, {}).setdefault(number, each.evidence)
+        used.setdefault(each.host, {}).setdefault(each.device, {}).setdefault(number, []).extend(each.lines)
     hosts = {host: _single(devices) for host, devices in used.items()}
     for first, ours in hosts.items():
         for second, theirs in hosts.items():
             unlike = [each for each in ours if each in theirs and ours[each][0] != theirs[each][0]]
             alike_nics = {number for number, _ in ours.values()} == {number for number, _ in theirs.values()}
             if first < second and alike_nics and len(unlike) > 1:
-                return [side[device][1] for device in unlike[:2] for side in (ours, theirs)]
+                return [line for device in unlike for side in (ours, theirs) for line in side[device][1]]
     return []
 
 
-def _single(devices: dict[int, dict[str, Evidence]]) -> dict[int, tuple[str, Evidence]]:
+def _single(devices: dict[int, dict[str, list[Evidence]]]) -> dict[int, tuple[str, list[Evidence]]]:
     return {device: next(iter(nics.items())) for device, nics in devices.items() if len(nics) == 1}

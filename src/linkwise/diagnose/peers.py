@@ -64,9 +64,8 @@ def shared_memory_despite_nvlink(facts: Facts) -> list[Evidence]:
     for _, matrix in facts.log.matrices:
         count = len(matrix.gpus)
         for each in shared_memory_channels(facts):
-            if not count:
-                continue
-            pair = (matrix.gpus[each.rank % count], matrix.gpus[each.peer % count])
-            if pair[0] != pair[1] and matrix.cells.get(pair, "").startswith("NV"):
-                found.append(each.evidence)
+            for rank, peer in each.pairs if count else ():
+                pair = (matrix.gpus[rank % count], matrix.gpus[peer % count])
+                if pair[0] != pair[1] and matrix.cells.get(pair, "").startswith("NV"):
+                    found.append(each.evidence)
     return found

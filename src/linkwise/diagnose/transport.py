@@ -114,7 +114,9 @@ def _nodes(facts: Facts) -> InUse:
 
 
 def _intra_node(facts: Facts) -> InUse:
-    inside = [each for each in facts.channels if each.kind in {"P2P", "SHM"} and not _is_between(facts, each)]
+    inside = [
+        each for each in facts.channels if each.kind in {"P2P", "SHM"} and False in _joins_nodes(facts, each)
+    ]
     if inside:
         return _named(inside)
     if facts.nodes and facts.ranks == facts.nodes:
@@ -123,7 +125,11 @@ def _intra_node(facts: Facts) -> InUse:
 
 
 def _inter_node(facts: Facts) -> InUse:
-    across = [each for each in facts.channels if each.kind in {"NET", "COLLNET"} or _is_between(facts, each)]
+    across = [
+        each
+        for each in facts.channels
+        if each.kind in {"NET", "COLLNET"} or True in _joins_nodes(facts, each)
+    ]
     if across:
         return _named(across)
     if facts.is_one_node:
@@ -135,14 +141,13 @@ def _inter_node(facts: Facts) -> InUse:
     return InUse(hint=_channels_hint(facts))
 
 
-def _is_between(facts: Facts, channel: ChannelUse) -> bool:
-    """Return whether an NVLink channel of a rack joins two nodes, or may where a rank's host is not known."""
+def _joins_nodes(facts: Facts, channel: ChannelUse) -> set[bool]:
+    """Return whether the pairs of a channel are on two nodes, or on one; both are possible in a rack."""
     if "MNNVL" not in channel.transport:
-        return False
-    return (
-        facts.host_of.get(channel.rank) != facts.host_of.get(channel.peer)
-        or channel.rank not in facts.host_of
-    )
+        return {False} if channel.kind in {"P2P", "SHM"} else {True}
+    hosts = facts.host_of
+    known = {(hosts[a] != hosts[b]) for a, b in channel.pairs if a in hosts and b in hosts}
+    return known or {True}
 
 
 def _named(channels: Sequence[ChannelUse]) -> InUse:

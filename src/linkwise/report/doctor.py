@@ -9,6 +9,7 @@ from pydantic import Field
 from linkwise.report.results import PublishedResult
 
 if TYPE_CHECKING:
+    from linkwise.diagnose.against_cluster import Shortfall
     from linkwise.diagnose.doctor import Diagnosis
     from linkwise.diagnose.finding import Finding
     from linkwise.diagnose.transport import InUse
@@ -19,6 +20,7 @@ __all__ = [
     "EvidenceResult",
     "FindingResult",
     "ProofResult",
+    "ShortfallResult",
     "TransportResult",
     "doctor_result",
 ]
@@ -68,15 +70,29 @@ class FindingResult(PublishedResult):
     next_check: str
 
 
+class ShortfallResult(PublishedResult):
+    """What the cluster has and the job does not use; costs are predicted, None where there is none."""
+
+    what: str
+    there: str
+    used: str
+    evidence: EvidenceResult | None
+    busbw_there_bytes_per_s: float | None = Field(description="All-reduce of 1 GiB over all GPUs, with all.")
+    busbw_used_bytes_per_s: float | None
+    step_there_s: float | None = Field(description="Best layout of the job, with all.")
+    step_used_s: float | None
+
+
 class DoctorResult(PublishedResult):
     """The answer of `linkwise doctor`."""
 
-    schema_: Literal["linkwise.doctor/1"] = Field(default="linkwise.doctor/1", alias="schema")
+    published: Literal["linkwise.doctor/1"] = Field(default="linkwise.doctor/1", alias="schema")
     verdict: Literal["healthy", "slow", "broken", "cannot_tell"]
     reason: str = Field(description="Why, where no finding says it.")
     transport: TransportResult
     proof: dict[str, ProofResult] = Field(description="Of each field of transport.")
     findings: list[FindingResult]
+    shortfalls: list[ShortfallResult] = Field(description="Against the cluster that was given.")
     unread: list[str] = Field(description="Inputs that could not be used, and why.")
 
 
@@ -96,6 +112,7 @@ def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
         transport=TransportResult.model_validate({name: each.value for name, each in used.items()}),
         proof={name: _proof(each) for name, each in used.items()},
         findings=[_finding(each) for each in diagnosis.findings],
+        shortfalls=[_shortfall(each) for each in diagnosis.shortfalls],
         unread=list(diagnosis.unread),
     )
 
@@ -104,6 +121,19 @@ def _proof(each: InUse) -> ProofResult:
     return ProofResult(
         evidence=None if each.evidence is None else _evidence(each.evidence),
         hint=each.hint if each.value is None else "",
+    )
+
+
+def _shortfall(each: Shortfall) -> ShortfallResult:
+    return ShortfallResult(
+        what=each.what,
+        there=each.there,
+        used=each.used,
+        evidence=None if each.evidence is None else _evidence(each.evidence),
+        busbw_there_bytes_per_s=each.busbw_there_bytes_per_s,
+        busbw_used_bytes_per_s=each.busbw_used_bytes_per_s,
+        step_there_s=each.step_there_s,
+        step_used_s=each.step_used_s,
     )
 
 

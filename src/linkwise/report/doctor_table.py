@@ -7,12 +7,18 @@ from typing import TYPE_CHECKING
 
 from linkwise.diagnose.vocabulary import title_of
 from linkwise.report.tables import print_line, wrapped
-from linkwise.report.wording import counted
+from linkwise.report.wording import counted, gigabytes, three_digits
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linkwise.report.doctor import DoctorResult, EvidenceResult, FindingResult, ProofResult
+    from linkwise.report.doctor import (
+        DoctorResult,
+        EvidenceResult,
+        FindingResult,
+        ProofResult,
+        ShortfallResult,
+    )
 
 __all__ = ["print_doctor"]
 
@@ -51,9 +57,14 @@ def print_doctor(result: DoctorResult, console: Console) -> None:
     print_line(console, "In use", style="bold")
     for name, label in _LABELS.items():
         _print_in_use(label, getattr(result.transport, name), result.proof[name], console)
-    for number, each in enumerate(result.findings, start=1):
+    if result.shortfalls:
         print_line(console)
-        _print_finding(number, each, console)
+        print_line(console, "Against the cluster", style="bold")
+    for each in result.shortfalls:
+        print_line(console, wrapped(_lacking(each), width=console.width, indent="      ", first="  "))
+    for number, finding in enumerate(result.findings, start=1):
+        print_line(console)
+        _print_finding(number, finding, console)
 
 
 def _print_verdict(result: DoctorResult, console: Console) -> None:
@@ -82,6 +93,21 @@ def _print_in_use(label: str, value: object, proof: ProofResult, console: Consol
         print_line(console, wrapped(proof.hint, width=console.width, indent=" " * 6))
     elif proof.evidence is not None:
         print_line(console, _cited(proof.evidence, console.width, indent=6))
+
+
+def _lacking(each: ShortfallResult) -> str:
+    text = (
+        f"{each.what:<16}{each.used} of {each.there}"
+        if each.there.isdigit()
+        else f"{each.what:<16}{each.used}, not {each.there}"
+    )
+    there, used = each.busbw_there_bytes_per_s, each.busbw_used_bytes_per_s
+    if there is not None and used is not None:
+        text += f"; busbw of a large all-reduce about {gigabytes(used)} GB/s instead of {gigabytes(there)}"
+    if each.step_there_s is not None and each.step_used_s is not None:
+        step = f"{three_digits(each.step_used_s)} s instead of {three_digits(each.step_there_s)} s"
+        text += f"; a step about {step}"
+    return text
 
 
 def _print_finding(number: int, each: FindingResult, console: Console) -> None:

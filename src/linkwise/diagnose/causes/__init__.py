@@ -32,14 +32,17 @@ from linkwise.diagnose.causes.link_flap import link_flap
 from linkwise.diagnose.causes.memlock import memlock
 from linkwise.diagnose.causes.mnnvl import mnnvl
 from linkwise.diagnose.causes.mtu import mtu
+from linkwise.diagnose.causes.nccl_bug import nccl_bug
 from linkwise.diagnose.causes.oom import oom
 from linkwise.diagnose.causes.p2p import p2p
+from linkwise.diagnose.causes.ports import ports
 from linkwise.diagnose.causes.rails import rails
 from linkwise.diagnose.causes.remote_exit import remote_exit
 from linkwise.diagnose.causes.roce_gid import roce_gid
 from linkwise.diagnose.causes.shm import shm
 from linkwise.diagnose.causes.socket_fallback import socket_fallback
 from linkwise.diagnose.causes.socket_ifname import socket_ifname
+from linkwise.diagnose.causes.test_setup import test_setup
 from linkwise.diagnose.causes.topology import topology
 from linkwise.diagnose.causes.version import version
 from linkwise.diagnose.facts import Facts
@@ -71,14 +74,17 @@ RULES: dict[str, Callable[[Facts], Finding | None]] = {
     "memlock": memlock,
     "mnnvl": mnnvl,
     "mtu": mtu,
+    "nccl_bug": nccl_bug,
     "oom": oom,
     "p2p": p2p,
+    "ports": ports,
     "rails": rails,
     "remote_exit": remote_exit,
     "roce_gid": roce_gid,
     "shm": shm,
     "socket_fallback": socket_fallback,
     "socket_ifname": socket_ifname,
+    "test_setup": test_setup,
     "topology": topology,
     "version": version,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.diagnose.progress import has_progressed, plateau_fraction
 from linkwise.diagnose.verbs import LOCAL_PROTECTION, completions
@@ -48,7 +48,7 @@ def acs_iommu(facts: Facts) -> Finding | None:
         return _found(
             Severity.SLOW,
             Confidence.LOW,
-            [each.evidence for each in facts.net_channels if each.is_gpudirect],
+            lines_of(each for each in facts.net_channels if each.is_gpudirect),
             f"GPUDirect RDMA is in use, and the bus bandwidth stays at {fraction:.0%} of the slowest NICs"
             " that could carry it. Traffic that ACS redirects through the CPU runs at about that.",
         )

@@ -30,7 +30,7 @@ def _foreign(facts: Facts) -> Finding | None:
     if not lines:
         return None
     seen = facts.seen("scan_seen")
-    sure = Confidence.HIGH if seen else Confidence.MEDIUM if len(known) > 1 else Confidence.LOW
+    sure = Confidence.HIGH if seen else Confidence.MEDIUM
     return _found(
         sure,
         [*lines, *seen],
@@ -44,8 +44,12 @@ def _foreign(facts: Facts) -> Finding | None:
 
 
 def _is_foreign(line: Sighting, known: frozenset[str]) -> bool:
+    """Return whether the peer is no host of the job: neither known nor in a subnet (/24) of those."""
     address = address_of_peer(line.fields.get("peer", ""))
-    return address is not None and bool(known) and address not in known
+    if address is None or address in known or ":" in address:
+        return False
+    subnets = {each.rpartition(".")[0] for each in known}
+    return bool(known) and address.rpartition(".")[0] not in subnets
 
 
 def _crossed(facts: Facts) -> Finding | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Evidence, Sighting
 
@@ -116,7 +116,7 @@ def _without_gpudirect(facts: Facts) -> Finding | None:
         "efa",
         Severity.SLOW,
         Confidence.MEDIUM if has_it or len(without) < len(over) else Confidence.LOW,
-        proof=[each.evidence for each in without],
+        proof=lines_of(without),
         where=[each.host for each in without if each.host],
         explanation=(
             "Traffic goes over EFA without GPUDirect RDMA, staged in host memory. P4d and later instances"

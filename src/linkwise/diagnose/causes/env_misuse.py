@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.diagnose.peers import has_nvlink, shared_memory_channels, shared_memory_despite_nvlink
 from linkwise.diagnose.transport import nics_of
@@ -91,7 +91,7 @@ def _peer_off(facts: Facts) -> Finding | None:
     off = [each for each in facts.settings("NCCL_P2P_DISABLE") if each.fields.get("value") == "1"]
     # Up to NCCL 2.22 NCCL_P2P_DISABLE=1 is shown as the level it sets.
     low = [each for each in facts.settings("NCCL_P2P_LEVEL") if each.fields.get("value") in {"LOC", "0"}]
-    staged = [each.evidence for each in shared_memory_channels(facts)]
+    staged = lines_of(shared_memory_channels(facts))
     if not (off or low) or not staged or facts.seen("p2p_level_off"):
         return None
     despite = shared_memory_despite_nvlink(facts)
@@ -111,7 +111,7 @@ def _gpudirect_off(facts: Facts) -> Finding | None:
         *(each for each in facts.settings("NCCL_NET_GDR_LEVEL") if each.fields.get("value") in {"LOC", "0"}),
         *(each for each in facts.settings("NCCL_IB_CUDA_SUPPORT") if each.fields.get("value") == "0"),
     ]
-    without = [each.evidence for each in facts.net_channels if not each.is_gpudirect]
+    without = lines_of(each for each in facts.net_channels if not each.is_gpudirect)
     if not lines or not without or not facts.is_rdma:
         return None
     return _found(

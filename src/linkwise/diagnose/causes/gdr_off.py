@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import ChannelUse, Evidence, Sighting
 
@@ -38,7 +38,7 @@ def gdr_off(facts: Facts) -> Finding | None:
         "gdr_off",
         Severity.SLOW,
         sure,
-        proof=[*disabled, *(each.evidence for each in without), *_loaded(facts)],
+        proof=[*disabled, *lines_of(without), *_loaded(facts)],
         where=hosts,
         explanation=_explanation(facts, hosts),
         fix=_fix(facts),

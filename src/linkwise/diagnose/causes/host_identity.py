@@ -55,9 +55,7 @@ def _memory_between_hosts(facts: Facts) -> list[Evidence]:
     return [
         each.evidence
         for each in facts.channels
-        if each.kind in {"P2P", "SHM"}
-        and "MNNVL" not in each.transport
-        and each.rank in hosts
-        and each.peer in hosts
-        and hosts[each.rank] != hosts[each.peer]
+        if each.kind in {"P2P", "SHM"} and "MNNVL" not in each.transport
+        for rank, peer in each.pairs
+        if rank in hosts and peer in hosts and hosts[rank] != hosts[peer]
     ]

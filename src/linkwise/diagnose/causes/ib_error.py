@@ -34,9 +34,10 @@ def ib_error(facts: Facts) -> Finding | None:
         if any(word in each.fields.get("event", "") for word in ("fatal", "catastrophic", "CQ error"))
     ]
     lines: list[Sighting | Evidence] = [
-        *(first_failures(facts) or completions(facts)),
+        *first_failures(facts),
         *_calls(facts),
         *events,
+        *completions(facts),
     ]
     if not lines:
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Evidence, Sighting
 
@@ -33,7 +33,7 @@ def mnnvl(facts: Facts) -> Finding | None:
         return None
     if not unset and not failed and not (imex and facts.seen("mnnvl_fabric")):
         return None
-    across = [each.evidence for each in facts.net_channels]
+    across = lines_of(facts.net_channels)
     proof: list[Sighting | Evidence] = [*unset, *failed, *imex, *across]
     return finding(
         "mnnvl",

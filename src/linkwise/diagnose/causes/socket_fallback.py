@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Evidence, Sighting
 
@@ -49,7 +49,7 @@ _Why = tuple[Confidence, list[Sighting | Evidence], str, tuple[str, ...], str]
 def _on_sockets(facts: Facts) -> list[Sighting | Evidence]:
     across = [each for each in facts.net_channels if each.network == "Socket"]
     if across:
-        return [each.evidence for each in across]
+        return [*lines_of(across)]
     if facts.net_channels:
         return []
     chosen = [each for each in facts.seen("network") if each.fields["name"] == "Socket"]

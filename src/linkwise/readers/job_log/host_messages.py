@@ -95,6 +95,8 @@ HOST_MESSAGES: tuple[Message, ...] = (
         "#   Rank",
         r"# +Rank +(?P<rank>\d+) .*?Pid +\d+ on +(?P<host>\S+) device +(?P<device>\d+)",
     ),
+    message("tests_end", "# Avg bus bandwidth", r"bandwidth *: *(?P<gbyte_s>\d[\d.]*)"),
+    message("nccl_frame", "libnccl", r"(?:#\d+ +(?:0x\w+ in )?(?P<function>\w+)|\[ ?\d+\]).*libnccl\S*"),
     message("tests_start", "# nThread", r"# ?nThread"),
     message("cuda_combination", "unsupported display driver / cuda driver combination", r"unsupported"),
     message("cuda_combination", "forward compatibility was attempted", r"forward compatibility"),

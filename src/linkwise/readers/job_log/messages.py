@@ -21,7 +21,7 @@ BORING_HEADS: frozenset[bytes] = frozenset(
         b"ReduceSc", b"Broadcas", b"SendRecv", b"Send: op", b"Recv: op", b"Connecte", b"[Proxy S", b"Reduce: ",
     }
 )  # fmt: skip
-"""First eight bytes of information lines that come by the million; they are looked at a few times a process.
+"""First eight bytes of information lines that come by the million; the first few hundred are looked at.
 
 Warnings are never skipped by these.
 """

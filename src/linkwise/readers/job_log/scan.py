@@ -34,11 +34,13 @@ __all__ = ["Scan"]
 _WORD = b"NCCL "
 _NEWLINE = 10
 _SHAPE_LOOKS = 12
-_BORING_LOOKS = 2
+_BORING_LOOKS = 200
 _MOST_SHAPES = 400_000
-_KEPT_PER_PROCESS = 6
+_KEPT_PER_PROCESS = 12
 _MOST_KEPT = 200_000
 _MOST_CHANNEL_KEYS = 200_000
+_CHANNEL_LINES = 32
+_MOST_CHANNEL_LINES = 4000
 _ANCHOR_LOOKS = 4000
 _NO_PREFIX = Prefix()
 _SECTION_LINES = 400
@@ -93,7 +95,7 @@ class _Channels:
     transport: str
     rank: int
     peer: int
-    evidence: Evidence
+    lines: list[Evidence]
 
 
 @dataclass(slots=True)
@@ -103,9 +105,11 @@ class Scan:
     sightings: dict[str, list[Sighting]] = field(default_factory=dict)
     commands: list[CommandOutput] = field(default_factory=list)
     kept: int = 0
+    channel_lines: int = 0
     _channels: dict[tuple[bytes, bytes], _Channels] = field(default_factory=dict)
     _shapes: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
     _per_process: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
+    _boring_looks: dict[bytes, int] = field(default_factory=dict)
     _anchors: dict[bytes, int] = field(default_factory=dict)
     _input: str = ""
     _input_number: int = 0
@@ -141,6 +145,7 @@ class Scan:
                 merged[key] = each
             else:
                 first.count += each.count
+                first.lines.extend(each.lines)
         for each in merged.values():
             yield ChannelUse(
                 host=each.prefix.host,
@@ -151,7 +156,7 @@ class Scan:
                 rank=each.rank,
                 peer=each.peer,
                 count=each.count,
-                evidence=each.evidence,
+                lines=tuple(each.lines),
             )
 
     def _scan_nccl(self, chunk: bytes, first_line: int, base: int) -> None:
@@ -160,9 +165,16 @@ class Scan:
         previous = next(pieces)
         position = len(previous)
         place = _Place(chunk=chunk, first_line=first_line)
-        channels, shapes, boring = self._channels, self._shapes, BORING_HEADS
+        channels, boring_looks, boring = self._channels, self._boring_looks, BORING_HEADS
         for piece in pieces:
             head = piece[5:13]
+            if head in boring and piece[:4] != b"WARN":
+                if (looks := boring_looks.get(head, 0)) < _BORING_LOOKS:
+                    boring_looks[head] = looks + 1
+                    self._take_line(place, position, base)
+                position += 5 + len(piece)
+                previous = piece
+                continue
             start = previous.rfind(b" ", 0, previous.rfind(b" ", 0, -1)) + 1
             prefix = previous[previous.rfind(b"\n", start) + 1 or start :]
             if (head == b"Channel " or head[:5] == b"Ring ") and (via := piece.find(b" via ", 18, 200)) > 0:
@@ -170,14 +182,10 @@ class Scan:
                 key = (prefix, piece[via - 3 : end if end > 0 else len(piece)])
                 if (found := channels.get(key)) is not None:
                     found.count += 1
+                    if found.count <= _CHANNEL_LINES and self.channel_lines < _MOST_CHANNEL_LINES:
+                        self._keep_channel_line(found, place, position)
                 else:
                     self._take_channel(key, place, position)
-            elif head in boring and piece[:4] != b"WARN":
-                if (seen := shapes.get(shape := (prefix, head), 0)) < _BORING_LOOKS and len(
-                    shapes
-                ) < _MOST_SHAPES:
-                    shapes[shape] = seen + 1
-                    self._take_line(place, position, base)
             else:
                 self._take_shape((prefix, piece[:29]), place, position, base)
             position += 5 + len(piece)
@@ -204,8 +212,12 @@ class Scan:
             transport=transport.split("#012")[0].strip(),
             rank=int(found["rank"]),
             peer=int(found["peer"]),
-            evidence=self._evidence(place, start, end),
+            lines=[self._evidence(place, start, end)],
         )
+
+    def _keep_channel_line(self, found: _Channels, place: _Place, position: int) -> None:
+        self.channel_lines += 1
+        found.lines.append(self._evidence(place, *_bounds(place.chunk, position)))
 
     def _take_line(self, place: _Place, position: int, base: int) -> None:
         chunk = place.chunk

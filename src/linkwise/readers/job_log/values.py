@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from linkwise.readers.topology_matrix import TopologyMatrix
 
 __all__ = ["ChannelUse", "CommandOutput", "Evidence", "JobLog", "LogInput", "Sighting"]
+
+
+_PAIR = re.compile(r" : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +96,8 @@ class ChannelUse:
         The two ranks of the first such line, in the order of the line.
     count
         Lines of this kind from this process.
-    evidence
-        The first of them.
+    lines
+        The first of them, at least one.
     """
 
     host: str | None
@@ -104,7 +108,18 @@ class ChannelUse:
     rank: int
     peer: int
     count: int
-    evidence: Evidence
+    lines: tuple[Evidence, ...]
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return the first line."""
+        return self.lines[0]
+
+    @property
+    def pairs(self) -> frozenset[tuple[int, int]]:
+        """Return the pairs of ranks that the lines name, in the order of each line."""
+        found = (_PAIR.search(each.text) for each in self.lines)
+        return frozenset({(self.rank, self.peer), *((int(each[1]), int(each[2])) for each in found if each)})
 
     @property
     def kind(self) -> str:
