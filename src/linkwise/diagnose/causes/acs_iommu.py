@@ -83,13 +83,9 @@ def _host_evidence(facts: Facts) -> list[Sighting]:
     translating = [
         each
         for each in facts.seen("iommu_boot")
-        if each.fields["value"] in {"on", "force"} and not _is_passthrough(facts)
+        if each.fields["value"] in {"on", "force"} and "iommu=pt" not in each.evidence.text
     ]
     return [*redirecting, *facts.seen("iommu_fault"), *translating]
-
-
-def _is_passthrough(facts: Facts) -> bool:
-    return any(each.fields["value"] == "pt" for each in facts.seen("iommu_boot"))
 
 
 def _goes_peer_to_peer(facts: Facts) -> bool:

@@ -60,6 +60,9 @@ def _on_sockets(facts: Facts) -> list[Sighting | Evidence]:
 
 
 def _why(facts: Facts) -> _Why | None:
+    if facts.is_one_node:
+        # Its network carries nothing; only a host whose RDMA is down will be slow once there are more.
+        return _stack_down(facts)
     return (
         _devices_not_opened(facts)
         or _switched_off(facts)

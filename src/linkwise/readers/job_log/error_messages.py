@@ -19,7 +19,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "Got completion",
         r"Got completion (?:from peer (?P<peer>\S+) )?with (?:error |status=)(?:[A-Za-z_]+\()?(?P<status>\d+)\)?"
         r"(?:.*?vendor[ _]err[ =](?P<vendor>\d+))?(?: \((?P<side>Send|Recv)\))?"
-        r"(?:.*?localGid (?P<local>\S+?),? ?remoteGids ?:? ?(?P<remote>[0-9a-f:.]+))?(?:.*?\bhca (?P<hca>\S+))?",
+        r"(?:.*?localGid (?P<local>\S+?),? ?remoteGids ?(?P<remote>[0-9a-f:.]+))?(?:.*?\bhca (?P<hca>\S+))?",
     ),
     message(
         "verbs",
@@ -28,7 +28,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"(?:(?P<errno>\d+) )?(?P<text>[A-Z][^,]*)"
         r"(?:, on dev (?P<device>[^,]+))?(?:, curr state (?P<from>\w+), next state (?P<to>\w+))?"
         r"(?:, local GID index (?P<gid_index>-?\d+))?"
-        r"(?:, local GID (?P<local>[0-9a-fA-F:.]+))?(?:,? remote GIDs? ?:? ?(?P<remote>[0-9a-fA-F:.]+))?",
+        r"(?:, local GID (?P<local>[0-9a-fA-F:.]+))?(?:,? remote GIDs? (?P<remote>[0-9a-fA-F:.]+))?",
     ),
     message("verbs", "ibv_create_", r"(?P<call>ibv_create_(?:qp|cq)) failed(?: with error)?(?P<text>.*)$"),
     message("verbs", "ibv_reg_mr", r"(?P<call>ibv_reg_mr\w*) failed(?: with error)? ?(?P<text>.*)$"),
