@@ -25,7 +25,7 @@ class Job:
         self.lines.append(f"{host}:{pid}:{pid + 50} [{local}]{where} NCCL {level} {message}")
         return self
 
-    def warn(self, rank, message, *, source="misc/socket.cc"):
+    def fault(self, rank, message, *, source="misc/socket.cc"):
         return self.say(rank, message, level="WARN", source=source)
 
     def raw(self, *lines):

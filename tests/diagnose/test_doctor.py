@@ -52,7 +52,7 @@ def test_families_hold_every_cause_once():
 
 def test_platform_evidence_wins_over_errors_on_other_hosts(job, doctor):
     log = job().healthy().raw("[8.1] NVRM: Xid (PCI:0000:66:00): 79, GPU has fallen off the bus.")
-    log.warn(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")
+    log.fault(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")
     assert [each.cause for each in doctor(log).findings] == ["gpu_hw"]
 
 

@@ -40,13 +40,14 @@ def doctor(*, files: tuple[str, ...], cluster: str | None, job: str | None, form
     linkwise doctor train.log --cluster dgx-h100:4
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.diagnose.doctor import diagnose
+    from linkwise.readers.job_log.lines import printable
     from linkwise.readers.job_log.reading import read_job_logs
     from linkwise.report.doctor import doctor_result
 
     there, asked = _cluster_and_job(files, cluster, job)
     result = doctor_result(diagnose(read_job_logs(files), cluster=there, job=asked))
     for each in result.unread:
-        click.echo(f"linkwise: {each}; left out", err=True)
+        click.echo(printable(f"linkwise: {each}; left out"), err=True)
     if form == "json":
         from linkwise.report.results import published_json
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from linkwise.diagnose.vocabulary import title_of
+from linkwise.readers.job_log.lines import printable
 from linkwise.report.tables import print_line, wrapped
 from linkwise.report.wording import counted, gigabytes, three_digits
 
@@ -76,7 +77,7 @@ def _print_verdict(result: DoctorResult, console: Console) -> None:
         reason = first + more
     else:
         reason = result.reason
-    text = wrapped(f"{words}: {reason}", width=console.width, indent="  ", first="")
+    text = wrapped(printable(f"{words}: {reason}"), width=console.width, indent="  ", first="")
     print_line(console, text, style=_STYLES[result.verdict])
 
 
@@ -137,7 +138,7 @@ def _places(where: list[str]) -> str:
 def _cited(line: EvidenceResult, width: int, *, indent: int) -> str:
     """Return the place and the message, on one row where both fit, else the message cut on a second."""
     blank = " " * indent
-    place = f"{line.file}:{line.line}"
+    place = f"{printable(line.file)}:{line.line}"
     text = _PREFIX.sub(r"\g<host>: ", line.text.strip())
     if len(blank) + len(place) + 2 + len(text) <= width:
         return f"{blank}{place}  {text}"

@@ -13,8 +13,8 @@ _MATRIX = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t{0}\t0-7\nGPU1\t{0}\t X \t0-7\
 def test_shm_when_the_segment_cannot_be_made(job, causes, texts):
     log = job(hosts=1).start().init()
     for text in texts:
-        log.warn(1, text, source="misc/shmutils.cc")
-    log.warn(0, "Socket recv failed while polling for opId=0x7f", source="proxy.cc")
+        log.fault(1, text, source="misc/shmutils.cc")
+    log.fault(0, "Socket recv failed while polling for opId=0x7f", source="proxy.cc")
     assert causes(log)[0] == ("shm", "broken", "high")
 
 
@@ -34,7 +34,7 @@ def test_cumem_when_ranks_choose_different_kinds(job, causes):
         )
     )
     text = "Error while attaching to shared memory segment /dev/shm/nccl-x (size 0), error: No such file or directory (2)"
-    assert causes(log.warn(0, text, source="misc/shmutils.cc"))[0] == ("cumem", "broken", "high")
+    assert causes(log.fault(0, text, source="misc/shmutils.cc"))[0] == ("cumem", "broken", "high")
 
 
 def test_the_notice_of_cumem_alone_is_harmless(job, doctor):
@@ -54,7 +54,7 @@ def test_duplicate_gpu_names_both_ranks(job, doctor):
     first = doctor(
         job()
         .start()
-        .warn(1, "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", source="init.cc")
+        .fault(1, "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", source="init.cc")
     ).findings[0]
     assert (first.cause, set(first.where) >= {"rank 0", "rank 1"}) == ("duplicate_gpu", True)
 
@@ -81,13 +81,15 @@ def test_fabric_manager_when_multicast_fails(job, causes):
         job(hosts=1, version=(2, 23, 4))
         .start()
         .init()
-        .warn(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
+        .fault(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
     )
     assert causes(log)[0] == ("fabric_manager", "broken", "medium")
 
 
 def test_container_when_multicast_fails_without_capability_devices(job, causes):
-    log = job(hosts=1).start().init().warn(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
+    log = (
+        job(hosts=1).start().init().fault(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
+    )
     assert causes(log.raw("$ ls /dev | grep nvidia", "nvidia-uvm", "nvidia0", "nvidiactl"))[0] == (
         "container",
         "broken",
@@ -103,10 +105,10 @@ def test_fabric_manager_is_slow_when_nccl_goes_on_without_nvls(job, causes):
 
 
 def test_oom_wins_over_its_echoes(job, causes):
-    log = job(hosts=1).start().init().warn(0, "Cuda failure 'out of memory'", source="include/alloc.h")
-    log.warn(0, "Failed to CUDA calloc 6291456 bytes", source="include/alloc.h")
-    log.warn(1, "socketProgress: Connection closed by remote peer n00<40031>")
-    log.warn(
+    log = job(hosts=1).start().init().fault(0, "Cuda failure 'out of memory'", source="include/alloc.h")
+    log.fault(0, "Failed to CUDA calloc 6291456 bytes", source="include/alloc.h")
+    log.fault(1, "socketProgress: Connection closed by remote peer n00<40031>")
+    log.fault(
         1, "[Proxy Service 1] Failed to execute operation Setup from rank 1, retcode 1", source="proxy.cc"
     )
     assert causes(log) == [("oom", "broken", "high")]
@@ -134,7 +136,7 @@ def test_p2p_when_mappings_are_exhausted(job, causes):
         job(hosts=1)
         .start()
         .init()
-        .warn(
+        .fault(
             1,
             "failed to peer with device 0(=0): 60 peer mapping resources exhausted",
             source="transport/p2p.cc",
@@ -148,7 +150,7 @@ def test_p2p_when_it_is_off_between_nvlink_gpus(job, causes):
     log = (
         job(hosts=1)
         .start()
-        .warn(0, text, source="graph/paths.cc")
+        .fault(0, text, source="graph/paths.cc")
         .init()
         .connect(inside="SHM/direct/direct")
         .init("COMPLETE")
@@ -180,7 +182,7 @@ def test_env_misuse_when_peer_access_is_switched_off(job, causes):
 def test_host_identity_when_one_name_has_two_addresses(job, causes):
     log = job().start()
     log.lines = [line.replace("n01:", "n00:") for line in log.lines]
-    log.warn(1, "failed to open CUDA IPC handle : 11 invalid argument", source="transport/p2p.cc")
+    log.fault(1, "failed to open CUDA IPC handle : 11 invalid argument", source="transport/p2p.cc")
     assert causes(log)[0] == ("host_identity", "broken", "high")
 
 
@@ -223,7 +225,7 @@ def test_topology_when_a_file_lacks_an_attribute(job, causes):
     log = (
         job()
         .start(settings=[("NCCL_TOPO_FILE", "/x.xml")])
-        .warn(0, "Attribute arch of node cpu not found", source="graph/xml.h")
+        .fault(0, "Attribute arch of node cpu not found", source="graph/xml.h")
     )
     assert causes(log)[0] == ("topology", "broken", "high")
 

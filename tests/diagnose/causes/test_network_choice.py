@@ -28,8 +28,8 @@ def test_socket_fallback_when_the_filter_matches_nothing(job, doctor):
 
 
 def test_socket_fallback_when_a_device_cannot_be_opened(job, causes):
-    log = job(network="Socket", version=(2, 27, 3)).start().warn(0, "Call to ibv_open_device failed")
-    log.warn(0, "NET/IB : Unable to open device mlx5_0").choose().init().connect().init("COMPLETE")
+    log = job(network="Socket", version=(2, 27, 3)).start().fault(0, "Call to ibv_open_device failed")
+    log.fault(0, "NET/IB : Unable to open device mlx5_0").choose().init().connect().init("COMPLETE")
     assert causes(log)[0] == ("socket_fallback", "slow", "high")
 
 
@@ -68,15 +68,15 @@ def test_external_plugin_without_infiniband_devices_is_healthy(job, causes):
 
 
 def test_efa_when_libfabric_has_no_provider(job, causes):
-    log = job(network="Socket").start().warn(0, "NET/OFI Could not find any optimal provider", source="x.c")
-    log.warn(0, "Failed to open libibverbs.so[.1]", source="misc/ibvwrap.cc")
+    log = job(network="Socket").start().fault(0, "NET/OFI Could not find any optimal provider", source="x.c")
+    log.fault(0, "Failed to open libibverbs.so[.1]", source="misc/ibvwrap.cc")
     assert causes(log.choose().init().connect().init("COMPLETE"))[0] == ("efa", "slow", "high")
 
 
 def test_efa_when_a_request_fails(job, causes):
     log = job(network="AWS Libfabric").start().choose()
     text = "NET/OFI Request 0x7f completed with error. RC: 113. Error: 4126 (Unresponsive receiver). Completed length: 0"
-    assert causes(log.warn(1, text, source="nccl_ofi_rdma"))[0] == ("efa", "broken", "high")
+    assert causes(log.fault(1, text, source="nccl_ofi_rdma"))[0] == ("efa", "broken", "high")
 
 
 def test_efa_without_gpudirect_is_slow_on_a_platform_that_has_it(job, causes):

@@ -54,16 +54,16 @@ def test_missing_gdr_is_no_fault_on_geforce(job, causes):
 @pytest.mark.parametrize("text", [
     "NET/IB : Got completion from peer 10.0.0.2<5> with error 4, opcode 0, len 0, vendor err 81 (Send)",
     "NET/IB: Got completion from peer 10.0.0.2<5> with status=4 opcode=0 len=0 vendor err 81 (Send)",
-    "NET/IB: Got completion from peer 10.0.0.2<5> with status=IBV_WC_LOC_PROT_ERR(4) opcode=IBV_WC_SEND(0)"
-    " reqSize=1 vendor_err=81 req_type=Send",
+    ("NET/IB: Got completion from peer 10.0.0.2<5> with status=IBV_WC_LOC_PROT_ERR(4) opcode=IBV_WC_SEND(0)"
+    " reqSize=1 vendor_err=81 req_type=Send"),
 ])  # fmt: skip
 def test_acs_when_protection_fails_under_gdr(job, causes, text):
-    assert causes(job().healthy().warn(1, text, source=_IB))[0] == ("acs_iommu", "broken", "high")
+    assert causes(job().healthy().fault(1, text, source=_IB))[0] == ("acs_iommu", "broken", "high")
 
 
 def test_protection_error_without_gdr_is_no_acs(job, causes):
     text = "NET/IB : Got completion from peer 10.0.0.2<5> with error 4, opcode 0, len 0, vendor err 81 (Send)"
-    assert causes(job(gdr=False).healthy().warn(1, text, source=_IB))[0][0] == "ib_error"
+    assert causes(job(gdr=False).healthy().fault(1, text, source=_IB))[0][0] == "ib_error"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_no_acs_when_the_iommu_passes_through(job, causes):
 
 def test_dmabuf_when_its_registration_fails(job, causes):
     log = job(version=(2, 13, 4)).healthy()
-    log.warn(0, "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", source=_VERBS)
+    log.fault(0, "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", source=_VERBS)
     assert causes(log)[0] == ("dmabuf", "broken", "high")
 
 
@@ -106,7 +106,7 @@ def test_dmabuf_line_alone_is_healthy(job, causes):
 ])  # fmt: skip
 def test_registration_without_memory_is_weighed_by_the_limit(job, causes, extra, want):
     log = job().start().choose().init()
-    log.warn(0, "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", source=_VERBS).raw(
+    log.fault(0, "Call to ibv_reg_mr_iova2 failed with error Cannot allocate memory", source=_VERBS).raw(
         *extra
     )
     assert causes(log)[0] == want
@@ -114,27 +114,27 @@ def test_registration_without_memory_is_weighed_by_the_limit(job, causes, extra,
 
 def test_roce_gid_when_connecting_within_a_subnet_times_out(job, causes):
     log = job(link="RoCE").start(settings=[("NCCL_IB_GID_INDEX", "0")]).choose().init()
-    assert causes(log.warn(1, _TIMED_OUT.format(0, 0), source=_VERBS))[0] == ("roce_gid", "broken", "high")
+    assert causes(log.fault(1, _TIMED_OUT.format(0, 0), source=_VERBS))[0] == ("roce_gid", "broken", "high")
 
 
 def test_rails_when_connecting_across_subnets_times_out(job, causes):
-    log = job(link="RoCE").start().choose().init().warn(1, _TIMED_OUT.format(3, 1), source=_VERBS)
+    log = job(link="RoCE").start().choose().init().fault(1, _TIMED_OUT.format(3, 1), source=_VERBS)
     assert causes(log)[0] == ("rails", "broken", "high")
 
 
 def test_roce_gid_when_there_is_no_route(job, causes):
     text = "Call to ibv_modify_qp failed with error Network is unreachable"
-    assert causes(job(link="RoCE").start().choose().init().warn(1, text, source=_VERBS))[0][0] == "roce_gid"
+    assert causes(job(link="RoCE").start().choose().init().fault(1, text, source=_VERBS))[0][0] == "roce_gid"
 
 
 def test_timeout_of_infiniband_is_no_roce_gid(job, causes):
     text = "Call to ibv_modify_qp failed with error Connection timed out"
-    assert causes(job().start().choose().init().warn(1, text, source=_VERBS))[0][0] == "ib_error"
+    assert causes(job().start().choose().init().fault(1, text, source=_VERBS))[0][0] == "ib_error"
 
 
 def test_retries_exceeded_after_timed_steps_are_no_roce_gid(job, causes):
     log = job(link="RoCE").healthy().raw("iteration 7 | elapsed time per iteration (ms): 812.5 |")
-    log.warn(
+    log.fault(
         1,
         "NET/IB: Got completion from peer 10.0.0.2<5> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
         source=_IB,
@@ -143,8 +143,8 @@ def test_retries_exceeded_after_timed_steps_are_no_roce_gid(job, causes):
 
 
 def test_link_flap_when_a_port_reports_an_error(job, doctor):
-    log = job().healthy().warn(2, "NET/IB : mlx5_1:1 Got async fatal event: port error", source=_IB)
-    log.warn(
+    log = job().healthy().fault(2, "NET/IB : mlx5_1:1 Got async fatal event: port error", source=_IB)
+    log.fault(
         0,
         "NET/IB: Got completion from peer 10.0.0.2<5> with status=12 opcode=0 len=0 vendor err 129 (Recv)",
         source=_IB,
@@ -168,7 +168,7 @@ def test_mtu_when_ports_differ_and_a_length_is_wrong(job, causes):
         2,
         "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 301 mtu 3 query_ece={supported=1} GID 3 (0/0B0) fifoRkey=0x1",
     )
-    log.warn(
+    log.fault(
         2,
         "NET/IB : Got completion from peer 10.0.0.1<4> with status=1 opcode=128 len=0 vendor err 105 (Recv)",
         source=_IB,
@@ -198,11 +198,11 @@ def test_ib_error_when_link_layers_are_mixed(job, causes):
         log.say(rank, "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE ; OOB eth0:10.0.0.1<0>").say(
             rank, "Using network IB"
         )
-    log.init().warn(1, "Call to ibv_modify_qp failed with error Invalid argument", source=_VERBS)
+    log.init().fault(1, "Call to ibv_modify_qp failed with error Invalid argument", source=_VERBS)
     assert causes(log)[0] == ("ib_error", "broken", "high")
 
 
 def test_a_flush_alone_is_named_an_echo(job, doctor):
     text = "NET/IB : Got completion from peer 10.0.0.2<5> with status=5 opcode=0 len=9 vendor err 249 (Send)"
-    first = doctor(job().healthy().warn(1, text, source=_IB)).findings[0]
+    first = doctor(job().healthy().fault(1, text, source=_IB)).findings[0]
     assert (first.cause, first.confidence) == ("ib_error", "low")

@@ -10,13 +10,15 @@ _TIMEOUT = (
 
 def test_version_when_releases_differ_and_an_address_is_empty(job, causes):
     log = job().start().raw("NCCL version 2.19.3+cuda12.3")
-    log.warn(2, "ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)")
+    log.fault(
+        2, "ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)"
+    )
     assert causes(log)[0] == ("version", "broken", "high")
 
 
 def test_version_when_nccl_refuses(job, causes):
     log = job(version=(2, 23, 4)).start()
-    log.warn(
+    log.fault(
         2,
         "Mismatched NCCL version detected : rank 0 version 22304 rank 2 version 22005",
         source="bootstrap.cc",
@@ -45,7 +47,7 @@ def test_env_misuse_when_no_algorithm_is_left(job, doctor, name, value):
     log = (
         job()
         .healthy(settings=[(name, value)])
-        .warn(0, "Error : no algorithm/protocol available", source="enqueue.cc")
+        .fault(0, "Error : no algorithm/protocol available", source="enqueue.cc")
     )
     first = doctor(log).findings[0]
     assert (first.cause, first.confidence, f"{name}={value}" in first.explanation) == (
@@ -63,7 +65,7 @@ def test_env_misuse_when_values_differ_and_collectives_do_not_match(job, causes)
     log = job().start()
     for rank, size in enumerate((4194304, 4194304, 8388608, 8388608)):
         log.say(rank, f"NCCL_BUFFSIZE set by environment to {size}.")
-    log.choose().init().connect().warn(
+    log.choose().init().connect().fault(
         0, "NET/Socket : message truncated : receiving 65536 bytes instead of 32768"
     )
     assert causes(log)[0] == ("env_misuse", "broken", "high")
@@ -109,7 +111,7 @@ def test_remote_exit_when_a_process_crashed(job, causes):
         .healthy()
         .raw("[n01:71552] *** Process received signal ***", "[n01:71552] Signal: Segmentation fault (11)")
     )
-    log.warn(0, "Net : Call to recv from 10.0.0.2<58355> failed : Broken pipe")
+    log.fault(0, "Net : Call to recv from 10.0.0.2<58355> failed : Broken pipe")
     assert causes(log) == [("remote_exit", "broken", "high")]
 
 
@@ -117,7 +119,7 @@ def test_connections_closed_after_the_end_are_no_fault(job, causes):
     log = job().healthy()
     for rank in range(4):
         log.say(rank, f"comm 0x{rank + 16:x} rank {rank} nranks 4 cudaDev 0 busId 1b000 - Destroy COMPLETE")
-    assert causes(log.warn(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")) == []
+    assert causes(log.fault(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")) == []
 
 
 def _table(host, rank=0):

@@ -3,7 +3,8 @@
 References
 ----------
 NVIDIA, NCCL source at its release tags 2.3.5 to 2.30.7, https://github.com/NVIDIA/nccl (src/misc/ibvwrap.cc,
-src/misc/socket.cc, src/misc/shmutils.cc, src/transport/, src/proxy.cc, src/init.cc); AWS, aws-ofi-nccl source,
+src/misc/socket.cc, src/misc/shmutils.cc, src/transport/, src/proxy.cc, src/init.cc); AWS, aws-ofi-nccl
+source,
 https://github.com/aws/aws-ofi-nccl.
 """
 

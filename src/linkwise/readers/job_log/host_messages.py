@@ -4,7 +4,8 @@ References
 ----------
 PyTorch, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp and torch/distributed/elastic,
 https://github.com/pytorch/pytorch; NVIDIA, *XID errors*, https://docs.nvidia.com/deploy/xid-errors; Linux,
-Documentation/admin-guide/kernel-parameters; rdma-core, infiniband-diags (ibstat) and libibverbs (ibv_devinfo).
+Documentation/admin-guide/kernel-parameters; rdma-core, infiniband-diags (ibstat) and libibverbs
+(ibv_devinfo).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["LONGEST_LINE", "Prefix", "clean_text", "parse_prefix"]
+__all__ = ["LONGEST_LINE", "Prefix", "clean_text", "parse_prefix", "printable"]
 
 LONGEST_LINE = 4096
 """Bytes of a line that are looked at; NCCL cuts its own at 1023 [bytes]."""
@@ -62,6 +62,17 @@ def parse_prefix(raw: bytes) -> Prefix:
         device=None if device is None else int(device),
         source="" if source is None else source.decode("utf-8", "replace"),
     )
+
+
+def printable(text: str) -> str:
+    """Return text without what a terminal acts on.
+
+    Parameters
+    ----------
+    text
+        Such as the name of a file.
+    """
+    return _ESCAPES.sub("", text)
 
 
 def clean_text(raw: bytes, *, most: int = _SHOWN) -> str:

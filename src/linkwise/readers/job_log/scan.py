@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -44,15 +44,21 @@ _MOST_CHANNEL_LINES = 4000
 _ANCHOR_LOOKS = 4000
 _NO_PREFIX = Prefix()
 _SECTION_LINES = 400
+_SECTION_BYTES = 64 * 1024
 _MOST_SECTIONS = 500
 
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<rank>\d+)(?:\[\w+\])? -> (?P<peer>\d+)(?:\[\w+\])?"
-    r"(?: \[(?P<direction>send|receive)\])? via (?P<transport>[^\x1b\r\n]*)"
+    r"(?: \[(?P<direction>send|receive)\])? via (?P<transport>"
+    # Another line may be glued to the end, so that a transport is read by its grammar where it has one.
+    r"P2P/(?:IPC|CUMEM|MNNVL|direct pointer|indirect/\d+\[\w+\])(?:/(?:read|CE))*|direct shared memory"
+    r"|SHM(?:/(?:direct|CE))*|(?:NET|COLLNET)/[^/\r\n]{1,40}/\d+(?:\(\d+\))?(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?"
+    r"|[^\x1b\r\n]*)"
 )
 _GLUED = re.compile(rb"[^\s:]+:\d+:\d+ (?:\[-?\d+\] )?(?:\S+:\d+ )?NCCL (?:INFO|WARN|CALL|TRACE) ")
 _PROMPT = re.compile(rb"^(?:\$|\S{1,64}@\S{1,64} ?[^$#\n]{0,200}[$#]) +(?P<command>[a-z./][^\n]*)$")
 _PROMPT_ANCHORS = (b"\n$ ", b"~$ ", b"~# ")
+"""A prompt at the start of a chunk has no line break before it; it is looked for apart."""
 
 
 @cache
@@ -111,6 +117,8 @@ class Scan:
     _per_process: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     _boring_looks: dict[bytes, int] = field(default_factory=dict)
     _anchors: dict[bytes, int] = field(default_factory=dict)
+    _is_in_output: bool = False
+    _is_after_last_error: bool = False
     _input: str = ""
     _input_number: int = 0
 
@@ -127,6 +135,7 @@ class Scan:
         import numpy as np
 
         self._input, self._input_number = name, self._input_number + 1
+        self._is_in_output = self._is_after_last_error = False
         size = lines = 0
         for chunk in _whole_lines(chunks):
             self._scan_nccl(chunk, lines + 1, size)
@@ -159,6 +168,14 @@ class Scan:
                 lines=tuple(each.lines),
             )
 
+    def processes(self) -> set[tuple[str, int]]:
+        """Return host and pid of all processes that printed a line."""
+        prefixes = [each.prefix for each in self._channels.values()]
+        found = {(each.host, each.pid) for each in prefixes if each.host is not None and each.pid is not None}
+        return found | {
+            (host, pid) for _, host, pid in self._per_process if host is not None and pid is not None
+        }
+
     def _scan_nccl(self, chunk: bytes, first_line: int, base: int) -> None:
         """Find NCCL's lines of a chunk; the loop is the hot path and therefore in one piece."""
         pieces = iter(chunk.split(_WORD))
@@ -187,6 +204,8 @@ class Scan:
                 else:
                     self._take_channel(key, place, position)
             else:
+                if piece[:4] == b"WARN":  # a source file stands between the process and the word
+                    prefix = previous[previous.rfind(b"\n") + 1 :]
                 self._take_shape((prefix, piece[:29]), place, position, base)
             position += 5 + len(piece)
             previous = piece
@@ -204,12 +223,11 @@ class Scan:
         found = _CHANNEL.search(place.chunk[position:end].decode("utf-8", "replace"))
         if found is None or len(self._channels) >= _MOST_CHANNEL_KEYS:
             return
-        transport = _GLUED.sub(b"\n", found["transport"].encode()).decode("utf-8", "replace").split("\n")[0]
         self._channels[key] = _Channels(
             count=1,
             prefix=parse_prefix(place.chunk[start:position]),
             direction=found["direction"] or "",
-            transport=transport.split("#012")[0].strip(),
+            transport=found["transport"].split("#012")[0].strip(),
             rank=int(found["rank"]),
             peer=int(found["peer"]),
             lines=[self._evidence(place, start, end)],
@@ -255,8 +273,7 @@ class Scan:
 
     def _scan_host(self, chunk: bytes, first_line: int, base: int) -> None:
         place = _Place(chunk=chunk, first_line=first_line)
-        if first_line == 1:
-            self._take_prompt(place, 0)
+        self._continue(place, base)
         hits: set[int] = set()
         for searcher in _host_anchors():
             for _, at, after in searcher.find_matches_as_indexes(chunk):
@@ -278,6 +295,15 @@ class Scan:
                 continue
             self._take_host_line(text, place, start, end, base)
 
+    def _continue(self, place: _Place, base: int) -> None:
+        """Take up what the chunk before left open."""
+        if self._is_in_output:
+            self._take_output(place.chunk, 0)
+        self._take_prompt(place, 0)
+        if self._is_after_last_error:
+            self._is_after_last_error = False
+            self._take_last_error(place, 0, base)
+
     def _take_host_line(self, text: str, place: _Place, start: int, end: int, base: int) -> None:
         for message, fields in matches(text, HOST_MESSAGES):
             self._keep(message.name, fields, evidence=self._evidence(place, start, end), offset=base + start)
@@ -285,6 +311,9 @@ class Scan:
                 self._take_last_error(place, end + 1, base)
 
     def _take_last_error(self, place: _Place, start: int, base: int) -> None:
+        if start >= len(place.chunk):
+            self._is_after_last_error = True
+            return
         end = _line_end(place.chunk, start)
         text = clean_text(place.chunk[start:end], most=LONGEST_LINE)
         for message, fields in unprefixed(text):
@@ -297,19 +326,26 @@ class Scan:
         found = _PROMPT.match(chunk[start:end].rstrip(b"\r"))
         if found is None or len(self.commands) >= _MOST_SECTIONS:
             return False
-        block = chunk[end + 1 : end + 1 + 64 * 1024].split(b"\n")[:_SECTION_LINES]
-        output: list[str] = []
-        for raw in block:
-            if _PROMPT.match(raw) or b" NCCL " in raw:
-                break
-            output.append(clean_text(raw))
-        while output and not output[-1]:
-            output.pop()
-        command = clean_text(found["command"])
-        self.commands.append(
-            CommandOutput(command=command, lines=tuple(output), evidence=self._evidence(place, start, end))
-        )
+        evidence = self._evidence(place, start, end)
+        self.commands.append(CommandOutput(command=clean_text(found["command"]), lines=(), evidence=evidence))
+        self._take_output(chunk, end + 1)
         return True
+
+    def _take_output(self, chunk: bytes, start: int) -> None:
+        """Add lines to the last command until another prompt, a line of NCCL, or the bound."""
+        last = self.commands[-1]
+        block = chunk[start : start + _SECTION_BYTES]
+        lines = block.split(b"\n")
+        output = list(last.lines)
+        self._is_in_output = start + len(block) >= len(chunk)
+        for number, raw in enumerate(lines):
+            is_end = number == len(lines) - 1 and not raw
+            if _PROMPT.match(raw) or b" NCCL " in raw or len(output) >= _SECTION_LINES:
+                self._is_in_output = False
+                break
+            if not is_end:
+                output.append(clean_text(raw))
+        self.commands[-1] = replace(last, lines=tuple(output))
 
     def _evidence(self, place: _Place, start: int, end: int) -> Evidence:
         return Evidence(file=self._input, line=place.line_of(start), text=clean_text(place.chunk[start:end]))

@@ -21,6 +21,7 @@ _DEEPEST = 6
 _GZIP = b"\x1f\x8b"
 _BOMB_FLOOR_BYTES = 256 << 20
 _BOMB_RATIO = 400
+_CONTROLS = bytes(byte for byte in range(32) if byte not in b"\t\n\r\f\b\x1b") + b"\x7f"
 _MAGIC = (
     (b"\x7fELF", "an ELF program or library"),
     (b"\x89PNG", "a PNG image"),
@@ -166,7 +167,8 @@ def _refuse_binary(start: bytes) -> None:
         if start.startswith(magic):
             raise Unusable(f"seems to be {name}; no log")
     head = start[:65536]
-    if head.count(b"\0") * 100 > len(head):
+    controls = len(head) - len(head.translate(None, delete=_CONTROLS))
+    if controls * 20 > len(head):
         raise Unusable("seems to be binary data, not a log; give what the job printed")
 
 

@@ -72,7 +72,8 @@ START_MESSAGES: tuple[Message, ...] = (
     message(
         "ofi_topology_file",
         "Setting NCCL_TOPO_FILE",
-        r"Running on (?P<platform>\S+) platform, Setting NCCL_TOPO_FILE environment variable to (?P<file>\S+)",
+        r"Running on (?P<platform>\S+) platform, Setting NCCL_TOPO_FILE environment variable to"
+        r" (?P<file>\S+)",
     ),
     message("fastrak_devices", "NET/FasTrak : Using", r"NET/FasTrak : Using (?P<devices>.+?)\s*$"),
     message(
