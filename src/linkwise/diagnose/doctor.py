@@ -10,6 +10,7 @@ from linkwise.diagnose.causes import RULES
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Finding, Severity
 from linkwise.diagnose.precedence import settle
+from linkwise.diagnose.progress import has_progressed
 from linkwise.diagnose.transport import Transport, transport_of
 from linkwise.readers.job_log.values import JobLog
 
@@ -105,7 +106,7 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
         ranks = sorted({rank for each in facts.stuck for rank in each.ranks})
         shown = ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
         return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}"
-    if facts.has_completed or facts.channels or facts.log.tests:
+    if facts.has_completed or facts.channels or has_progressed(facts):
         return Verdict.HEALTHY, "nothing slow or broken is seen"
     return Verdict.CANNOT_TELL, _nothing_seen(facts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from linkwise.diagnose.facts import Facts
 from linkwise.readers.job_log.values import ChannelUse, Evidence
 
-__all__ = ["has_nvlink", "nvlinks_per_gpu", "shared_memory_channels", "shared_memory_despite_nvlink"]
+__all__ = ["has_near_gpus", "nvlinks_per_gpu", "shared_memory_channels", "shared_memory_despite_nvlink"]
 
 
 def shared_memory_channels(facts: Facts) -> tuple[ChannelUse, ...]:
@@ -19,16 +19,22 @@ def shared_memory_channels(facts: Facts) -> tuple[ChannelUse, ...]:
     return tuple(each for each in facts.channels if each.kind == "SHM")
 
 
-def has_nvlink(facts: Facts) -> bool | None:
-    """Return whether any pair of GPUs has NVLink; ``None`` where no matrix says.
+def has_near_gpus(facts: Facts) -> bool | None:
+    """Return whether any pair of GPUs has NVLink or one PCIe switch; ``None`` where no matrix says.
 
     Parameters
     ----------
     facts
         What is known of the job.
     """
-    links = nvlinks_per_gpu(facts)
-    return None if links is None else links > 0
+    cells = [
+        matrix.cells[a, b]
+        for _, matrix in facts.log.matrices
+        for a in matrix.gpus
+        for b in matrix.gpus
+        if a != b
+    ]
+    return any(cell.startswith("NV") or cell in {"PIX", "PXB"} for cell in cells) if cells else None
 
 
 def nvlinks_per_gpu(facts: Facts) -> int | None:

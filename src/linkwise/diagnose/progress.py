@@ -19,7 +19,7 @@ def has_progressed(facts: Facts) -> bool:
     facts
         What is known of the job.
     """
-    return bool(facts.log.tests) or bool(facts.seen("step_time"))
+    return bool(facts.log.tests) or bool(facts.seen("step_time", "tests_end"))
 
 
 def plateau_bytes_per_s(facts: Facts) -> float | None:

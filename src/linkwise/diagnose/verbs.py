@@ -8,11 +8,12 @@ from collections.abc import Callable
 
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.transport import nics_of
-from linkwise.readers.job_log.values import Sighting
+from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = [
     "LOCAL_PROTECTION",
     "RETRY_EXCEEDED",
+    "active_ports",
     "calls",
     "completions",
     "first_failures",
@@ -88,6 +89,23 @@ def out_of_memory(facts: Facts) -> tuple[Sighting, ...]:
     # Older releases do not print the error of these two.
     bare = [each for each in calls(facts, "ibv_create_") if not each.fields.get("text", "").strip()]
     return tuple(sorted({id(each): each for each in [*found, *bare]}.values(), key=lambda each: each.order))
+
+
+def active_ports(facts: Facts) -> list[Evidence]:
+    """Return the lines of host commands that call an RDMA port active.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    return [
+        output.evidence_at(number)
+        for name in ("ibstat", "ibv_devinfo", "rdma link")
+        for output in facts.commands(name)
+        for number, line in enumerate(output.lines)
+        if any(sign in line for sign in ("State: Active", "PORT_ACTIVE", "4: ACTIVE", "state ACTIVE"))
+    ]
 
 
 def port_events(facts: Facts) -> tuple[Sighting, ...]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from linkwise.diagnose.causes.acs_iommu import acs_iommu
+from linkwise.diagnose.causes.bond import bond
 from linkwise.diagnose.causes.bootstrap import bootstrap
 from linkwise.diagnose.causes.container import container
 from linkwise.diagnose.causes.cumem import cumem
@@ -35,13 +36,16 @@ from linkwise.diagnose.causes.mtu import mtu
 from linkwise.diagnose.causes.nccl_bug import nccl_bug
 from linkwise.diagnose.causes.oom import oom
 from linkwise.diagnose.causes.p2p import p2p
+from linkwise.diagnose.causes.plugin import plugin
 from linkwise.diagnose.causes.ports import ports
 from linkwise.diagnose.causes.rails import rails
 from linkwise.diagnose.causes.remote_exit import remote_exit
 from linkwise.diagnose.causes.roce_gid import roce_gid
+from linkwise.diagnose.causes.sharp import sharp
 from linkwise.diagnose.causes.shm import shm
 from linkwise.diagnose.causes.socket_fallback import socket_fallback
 from linkwise.diagnose.causes.socket_ifname import socket_ifname
+from linkwise.diagnose.causes.tcpx import tcpx
 from linkwise.diagnose.causes.test_setup import test_setup
 from linkwise.diagnose.causes.topology import topology
 from linkwise.diagnose.causes.version import version
@@ -52,6 +56,7 @@ __all__ = ["RULES"]
 
 RULES: dict[str, Callable[[Facts], Finding | None]] = {
     "acs_iommu": acs_iommu,
+    "bond": bond,
     "bootstrap": bootstrap,
     "container": container,
     "cumem": cumem,
@@ -77,13 +82,16 @@ RULES: dict[str, Callable[[Facts], Finding | None]] = {
     "nccl_bug": nccl_bug,
     "oom": oom,
     "p2p": p2p,
+    "plugin": plugin,
     "ports": ports,
     "rails": rails,
     "remote_exit": remote_exit,
     "roce_gid": roce_gid,
+    "sharp": sharp,
     "shm": shm,
     "socket_fallback": socket_fallback,
     "socket_ifname": socket_ifname,
+    "tcpx": tcpx,
     "test_setup": test_setup,
     "topology": topology,
     "version": version,

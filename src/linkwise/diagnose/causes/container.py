@@ -75,6 +75,24 @@ def _foreign_devices(facts: Facts) -> Finding | None:
 
 def _isolated_gpus(facts: Facts) -> Finding | None:
     """Find handles that cannot be imported although the ranks are taken for one node."""
+    ordinals = [
+        each
+        for each in facts.warned("cuda_failure")
+        if "invalid device ordinal" in each.fields.get("text", "")
+    ]
+    if ordinals:
+        return _found(
+            Severity.BROKEN,
+            Confidence.MEDIUM,
+            [*ordinals, *(each.evidence for each in facts.commands("ls", "/dev"))],
+            explanation="A rank is told of a GPU of its node that its process cannot see: the containers of"
+            " the node each have some of the GPUs, and NCCL takes them for one node.",
+            fix=(
+                "one container per node with all its GPUs, or all GPUs visible in each",
+                "or a NCCL_HOSTID of its own in each container, so that they talk over the network",
+            ),
+            check="nvidia-smi -L in every container of the node",
+        )
     lines = facts.warned("cumem_import", "ipc_failed")
     if not lines or facts.settings("NCCL_CUMEM_ENABLE") or facts.seen("mnnvl_fabric"):
         return None

@@ -24,13 +24,18 @@ def cumem(facts: Facts) -> Finding | None:
     differ = len(values) > len({name for name, _ in values})
     empty = [each for each in attaching if each.fields.get("size") == "0"]
     uneven = bool(attaching) and (bool(fallback) or differ)
-    if not uneven and not imported and not empty:
+    unsupported = [
+        each
+        for each in facts.warned("cuda_failure", "cuda_driver_failure")
+        if "not supported" in each.fields.get("text", "") and each.source.endswith(("p2p.cc", "shm.cc"))
+    ]
+    if not uneven and not imported and not empty and not unsupported:
         return None
     return finding(
         "cumem",
         Severity.BROKEN,
         Confidence.HIGH if uneven else Confidence.MEDIUM,
-        proof=[*attaching, *imported, *fallback, *settings],
+        proof=[*attaching, *imported, *unsupported, *fallback, *settings],
         explanation=(
             "Ranks of one node do not share memory in the same way: on some the cuMem allocations of the"
             " CUDA driver work, on others they do not, as when only some containers have the rights for"

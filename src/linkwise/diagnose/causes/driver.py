@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.readers.job_log.values import Sighting
 
 __all__ = ["driver"]
 
@@ -17,11 +18,7 @@ def driver(facts: Facts) -> Finding | None:
         What is known of the job.
     """
     lines = facts.seen("cuda_driver_old", "cuda_combination")
-    insufficient = [
-        each
-        for each in facts.seen("cuda_failure")
-        if "driver version is insufficient" in each.fields.get("text", "")
-    ]
+    insufficient = [each for each in facts.seen("cuda_failure") if _is_of_driver(each)]
     if not lines and not insufficient:
         return None
     return finding(
@@ -40,3 +37,14 @@ def driver(facts: Facts) -> Finding | None:
         ),
         next_check="nvidia-smi (CUDA Version at the top right is the most the driver takes)",
     )
+
+
+_TEXTS = (
+    "driver version is insufficient",
+    "unsupported display driver / cuda driver combination",
+    "forward compatibility was attempted",
+)
+
+
+def _is_of_driver(line: Sighting) -> bool:
+    return any(word in line.fields.get("text", "") for word in _TEXTS)

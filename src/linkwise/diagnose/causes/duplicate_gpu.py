@@ -19,17 +19,22 @@ def duplicate_gpu(facts: Facts) -> Finding | None:
     lines = facts.seen("duplicate_gpu")
     if not lines:
         return None
-    fields = lines[0].fields
-    first, second, bus = fields["rank_a"], fields["rank_b"], fields["bus"]
+    named = next((each.fields for each in lines if "rank_a" in each.fields), None)
+    who = "Two ranks both use one GPU"
+    ranks: list[str] = []
+    if named is not None:
+        first, second = named["rank_a"], named["rank_b"]
+        who = f"Ranks {first} and {second} both use the GPU at PCI bus {named['bus']}"
+        ranks = [f"rank {first}", f"rank {second}"]
     return finding(
         "duplicate_gpu",
         Severity.BROKEN,
         Confidence.HIGH,
         proof=lines,
-        where=[f"rank {first}", f"rank {second}", *(each.host for each in lines if each.host)],
+        where=[*ranks, *(each.host for each in lines if each.host)],
         explanation=(
-            f"Ranks {first} and {second} both use the GPU at PCI bus {bus}; NCCL refuses that. Each process"
-            " must choose the device of its local rank before it makes the process group."
+            f"{who}; NCCL refuses that. Each process must choose the device of its local rank before it"
+            " makes the process group."
         ),
         fix=(
             "torch.cuda.set_device(int(os.environ['LOCAL_RANK'])) before init_process_group",

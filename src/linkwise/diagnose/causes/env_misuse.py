@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
-from linkwise.diagnose.peers import has_nvlink, shared_memory_channels, shared_memory_despite_nvlink
+from linkwise.diagnose.peers import has_near_gpus, shared_memory_channels, shared_memory_despite_nvlink
 from linkwise.diagnose.transport import nics_of
 from linkwise.readers.job_log.values import Evidence, Sighting
 
@@ -92,12 +92,12 @@ def _peer_off(facts: Facts) -> Finding | None:
     # Up to NCCL 2.22 NCCL_P2P_DISABLE=1 is shown as the level it sets.
     low = [each for each in facts.settings("NCCL_P2P_LEVEL") if each.fields.get("value") in {"LOC", "0"}]
     staged = lines_of(shared_memory_channels(facts))
-    if not (off or low) or not staged or facts.seen("p2p_level_off"):
+    if not (off or low) or not staged or facts.seen("p2p_level_off") or has_near_gpus(facts) is False:
         return None
     despite = shared_memory_despite_nvlink(facts)
     return _found(
         Severity.SLOW,
-        Confidence.HIGH if despite else Confidence.LOW if has_nvlink(facts) is False else Confidence.MEDIUM,
+        Confidence.HIGH if despite else Confidence.MEDIUM,
         [*off, *low, *(despite or staged)],
         explanation="Direct transfers between GPUs are switched off (NCCL_P2P_DISABLE=1, which older"
         " releases show as NCCL_P2P_LEVEL=LOC), and data goes through host memory instead.",

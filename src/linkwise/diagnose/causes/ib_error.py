@@ -36,6 +36,7 @@ def ib_error(facts: Facts) -> Finding | None:
     lines: list[Sighting | Evidence] = [
         *first_failures(facts),
         *_calls(facts),
+        *facts.warned("link_layers_differ"),
         *events,
         *completions(facts),
     ]
@@ -72,7 +73,9 @@ _Reading = tuple[Confidence, str, tuple[str, ...], str]
 
 
 def _reading(facts: Facts) -> _Reading:
-    if calls(facts, "ibv_modify_qp", "Invalid argument", "22") and has_mixed_link_layers(facts):
+    if facts.warned("link_layers_differ") or (
+        calls(facts, "ibv_modify_qp", "Invalid argument", "22") and has_mixed_link_layers(facts)
+    ):
         return _mixed()
     if out_of_memory(facts):
         return (

@@ -27,9 +27,10 @@ def mnnvl(facts: Facts) -> Finding | None:
     """
     unset = [each for each in facts.seen("mnnvl_fabric") if each.fields["state"] != _COMPLETED]
     imex = _imex(facts)
-    failed = facts.warned("cumem_import") if facts.seen("mnnvl_fabric") else ()
+    refused = facts.warned("mnnvl_refused")
+    failed = (*refused, *(facts.warned("cumem_import") if facts.seen("mnnvl_fabric") else ()))
     off = facts.settings("NCCL_MNNVL_ENABLE")
-    if facts.is_one_node or any(each.fields.get("value") == "0" for each in off):
+    if (facts.is_one_node and not refused) or any(each.fields.get("value") == "0" for each in off):
         return None
     if not unset and not failed and not (imex and facts.seen("mnnvl_fabric")):
         return None
@@ -38,7 +39,7 @@ def mnnvl(facts: Facts) -> Finding | None:
     return finding(
         "mnnvl",
         Severity.BROKEN if failed or facts.has_failed else Severity.SLOW,
-        Confidence.HIGH if imex or unset else Confidence.MEDIUM,
+        Confidence.HIGH if imex or unset or refused else Confidence.MEDIUM,
         proof=proof,
         where=[each.host for each in (*unset, *failed) if each.host],
         explanation=(

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["nccl_bug"]
 
 _IMPORTING = ("ImportShareableBuffer", "GetFdBlocking", "CallBlocking")
+_DEBUGGERS = ("gdb", "py-spy", "pstack", "eu-stack", "cuda-gdb")
+_FRAME = re.compile(r"\bnccl[A-Z]\w+ ?\(")
 _CUMEM_DEADLOCK = ((2, 18), (2, 20))
 
 
@@ -29,11 +34,11 @@ def nccl_bug(facts: Facts) -> Finding | None:
     ----------
     NVIDIA, NCCL release notes, 2.19 and 2.20: deadlock while connecting with cuMem.
     """
-    frames = facts.seen("nccl_frame")
+    frames: list[Sighting | Evidence] = [*facts.seen("nccl_frame"), *_stack_lines(facts)]
     if not frames:
         return None
     version = facts.version
-    importing = any(word in each.fields.get("function", "") for each in frames for word in _IMPORTING)
+    importing = any(word in _text(each) for each in frames for word in _IMPORTING)
     is_known = importing and version is not None and _CUMEM_DEADLOCK[0] <= version[:2] <= _CUMEM_DEADLOCK[1]
     crashed = facts.seen("crashed")
     return finding(
@@ -52,3 +57,17 @@ def nccl_bug(facts: Facts) -> Finding | None:
         ),
         next_check="py-spy dump --native on every rank: one that is elsewhere, or all in NCCL",
     )
+
+
+def _stack_lines(facts: Facts) -> list[Evidence]:
+    return [
+        output.evidence_at(number)
+        for name in _DEBUGGERS
+        for output in facts.commands(name)
+        for number, line in enumerate(output.lines)
+        if _FRAME.search(line)
+    ]
+
+
+def _text(each: Sighting | Evidence) -> str:
+    return each.evidence.text if isinstance(each, Sighting) else each.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.progress import has_progressed
 from linkwise.diagnose.verbs import (
     RETRY_EXCEEDED,
     calls,
@@ -63,7 +64,7 @@ def _confidence(
 
 def _has_worked(facts: Facts) -> bool:
     """Return whether data went over the network before: a step was timed, or a size was measured."""
-    return bool(facts.seen("step_time")) or bool(facts.log.tests)
+    return has_progressed(facts)
 
 
 def _has_ip_gid(lines: list[Sighting]) -> bool:

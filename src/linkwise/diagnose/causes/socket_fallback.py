@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.verbs import active_ports
 from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["socket_fallback"]
@@ -68,6 +69,7 @@ def _why(facts: Facts) -> _Why | None:
         or _switched_off(facts)
         or _filtered_out(facts)
         or _stack_down(facts)
+        or _ports_active(facts)
         or _named_socket(facts)
         or _some_hosts_only(facts)
     )
@@ -135,6 +137,27 @@ def _stack_down(facts: Facts) -> _Why | None:
         "The kernel's RDMA stack is not loaded on the host: ibv_devinfo cannot list any device.",
         ("systemctl start openibd, or modprobe ib_uverbs mlx5_ib",),
         "ibv_devinfo lists the devices with state PORT_ACTIVE",
+    )
+
+
+def _ports_active(facts: Facts) -> _Why | None:
+    """Find ports that the host calls active while NCCL finds no device."""
+    lines = active_ports(facts)
+    none = facts.seen("ib_none", "ib_verbs_missing")
+    if not lines or not none:
+        return None
+    return (
+        Confidence.HIGH,
+        [*lines, *none],
+        (
+            "The host has active RDMA ports, and NCCL finds none where the job runs: libibverbs, or the device"
+            " files under /dev/infiniband, are missing in its container."
+        ),
+        (
+            "install libibverbs1 and ibverbs-providers in the image",
+            "give the container the devices: --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1",
+        ),
+        "ldconfig -p | grep ibverbs; ls /dev/infiniband; ibv_devinfo, inside the container",
     )
 
 

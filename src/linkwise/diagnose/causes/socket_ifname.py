@@ -62,6 +62,9 @@ def _unreachable(facts: Facts) -> Finding | None:
     loops = [each for each in chosen if each.is_loopback]
     if any(peer is not None and peer.startswith("127.") for peer in peers) and loops:
         bad = [*bad, *loops]
+    if all("peer" not in each.fields for each in lines):
+        # Some releases leave the address out of the last line.
+        bad = [each for each in chosen if _is_bad(each)]
     if not bad or (_is_chosen_by_comm_id(facts) and all(each.is_loopback for each in bad)):
         return None
     names = sorted({each.name for each in bad})

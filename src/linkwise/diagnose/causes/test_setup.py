@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
-from linkwise.readers.job_log.values import Sighting
+from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["test_setup"]
+
+_PERF = re.compile(r"_perf\b")
+_PROCESSES = re.compile(r"\b(?:mpirun|mpiexec|srun)\b.* (?:-np|-n|--ntasks)[ =](\d+)")
 
 
 def test_setup(facts: Facts) -> Finding | None:
@@ -22,15 +27,20 @@ def test_setup(facts: Facts) -> Finding | None:
     Runs one after the other, as a loop over nodes prints them, are apart: one ends before the next begins.
     """
     together = _started_together(facts)
-    zeros = [each for each in facts.seen("tests_rank") if each.rank == 0 and each.evidence.file in together]
+    started = _started_as_one(facts)
+    zeros = [
+        each
+        for each in facts.seen("tests_rank")
+        if each.rank == 0 and (started or each.evidence.file in together)
+    ]
     hosts = sorted({each.fields["host"] for each in zeros})
-    if len(zeros) < 2:
+    if len(zeros) < 2 or len({each.evidence.file for each in zeros}) == len(zeros):
         return None
     return finding(
         "test_setup",
         Severity.BROKEN,
         Confidence.HIGH,
-        proof=[*zeros, *together.values()],
+        proof=[*zeros, *together.values(), *started],
         where=hosts,
         explanation=(
             f"This is no job over {len(zeros)} nodes but {len(zeros)} runs side by side, each with its own"
@@ -42,6 +52,15 @@ def test_setup(facts: Facts) -> Finding | None:
         ),
         next_check="one table with the ranks of all hosts under '# Using devices'",
     )
+
+
+def _started_as_one(facts: Facts) -> list[Evidence]:
+    """Return the command that starts a run over several processes."""
+    return [
+        output.evidence
+        for output in facts.log.commands
+        if _PERF.search(output.command) and (found := _PROCESSES.search(output.command)) and int(found[1]) > 1
+    ]
 
 
 def _started_together(facts: Facts) -> dict[str, Sighting]:

@@ -41,11 +41,16 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     ),
     message("gid_table_changed", "GID table change", r"(?P<device>[\w.-]+):(?P<port>\d+)?"),
     message("rails_mismatch", "mismatched physical devices", r"local and remote"),
+    message(
+        "link_layers_differ",
+        "with different link_layer",
+        r"link_layer=(?P<local>\d) rem_link_layer=(?P<remote>\d)",
+    ),
     message("rails_mismatch", "Detected mixed local Net device counts", r"across ranks"),
     message(
         "connect_failed",
         "onnect",
-        r"(?:Connect to|socketPollConnect to) (?P<peer>[^<\s]*<?\d*>?) ?(?:failed|returned)"
+        r"(?:(?:[Cc]onnect to|socketPollConnect to) (?P<peer>[^<\s]*<?\d*>?)|[Cc]onnect) ?(?:failed|returned)"
         r"(?: with error| ?:| (?P<errno>\d+)\()? ?(?P<text>[A-Za-z][^)(]*)?",
     ),
     message(
@@ -101,6 +106,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"Failed to bind.*?(?:CUDA error (?P<number>\d+) '?(?P<text>[^'.]*)'?)?(?P<goes_on>\.? ?Proceeding.*)?$",
     ),
     message("p2p_nvlink_off", "P2P is disabled between NVLINK", r"GPUs (?P<a>\d+) and (?P<b>\d+)"),
+    message("duplicate_gpu", "Multiple Ranks are using the same GPU", r"same GPU"),
     message(
         "duplicate_gpu",
         "Duplicate GPU detected",
@@ -108,7 +114,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     ),
     message(
         "no_algorithm",
-        "no algorithm/protocol available",
+        "o algorithm/protocol available",
         r"available(?: for function (?P<function>\w+))?",
     ),
     message(
@@ -157,6 +163,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"ncclMaxSharedMem (?P<wanted>\d+) exceeds device/fn maxSharedMem (?P<there>\d+)",
     ),
     message("ofi_no_provider", "any optimal provider", r"NET/OFI"),
+    message("ofi_no_provider", "eligible providers were found", r"NET/OFI No eligible providers"),
     message(
         "ofi_request",
         "completed with error",
@@ -182,6 +189,13 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"(?<!NVLink )SHARP(?P<text>.*(?:failed|[Ee]rror|not valid|refused|disconnect).*)$",
     ),
     message("sharp_failed", "sharp", r"(?P<text>.*(?:failed|[Ee]rror|not valid|refused|disconnect).*)$"),
+    message("collnet_refused", "Cannot initialize CollNet", r"using (?P<instead>.+?) instead"),
+    message(
+        "mnnvl_refused",
+        "is available but not",
+        r"MNNVL \(cliqueSize (?P<size>\d+)\) is available but not (?P<state>\w+)",
+    ),
+    message("network_unknown", "not found", r"Error ?: network (?P<name>.+?) not found"),
     message("ras_dead", "RAS declaring peer", r"peer (?P<peer>\S+) as DEAD"),
     message("hint", "HINT:", r"HINT: (?P<text>.*)$"),
 )

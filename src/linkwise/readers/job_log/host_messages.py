@@ -37,7 +37,9 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message("cuda_failure", "Test CUDA failure", r"Test CUDA failure (?P<place>\S+) '(?P<text>[^']*)'"),
     message("horovod_error", "HorovodInternalError", r"HorovodInternalError: ?(?P<text>.*)$"),
     message("cuda_error", "CUDA error: ", r"CUDA error: (?P<text>.+?)\s*$"),
-    message("cuda_oom", "CUDA out of memory", r"CUDA out of memory"),
+    message(
+        "cuda_oom", "CUDA out of memory", r"Error: CUDA out of memory|CUDA out of memory\. Tried to allocate"
+    ),
     message("cuda_driver_old", "CUDA driver version is insufficient", r"insufficient"),
     message("fabric_not_ready", "system not yet initialized", r"system not yet initialized"),
     message("kernel_image_none", "no kernel image is available", r"no kernel image"),
@@ -98,6 +100,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("tests_end", "# Avg bus bandwidth", r"bandwidth *: *(?P<gbyte_s>\d[\d.]*)"),
     message("nccl_frame", "libnccl", r"(?:#\d+ +(?:0x\w+ in )?(?P<function>\w+)|\[ ?\d+\]).*libnccl\S*"),
+    message("setting", "NCCL_", r"^(?:export |declare -x )?(?P<name>NCCL_\w+)=[\"']?(?P<value>[^\"'\s]*)"),
     message("tests_start", "# nThread", r"# ?nThread"),
     message("cuda_combination", "unsupported display driver / cuda driver combination", r"unsupported"),
     message("cuda_combination", "forward compatibility was attempted", r"forward compatibility"),
