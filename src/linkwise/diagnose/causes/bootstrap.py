@@ -18,7 +18,8 @@ def bootstrap(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _foreign(facts) or _crossed(facts) or _looped(facts) or _without_address(facts)
+    rules = (_foreign, _crossed, _looped, _without_address, _rendezvous)
+    return next((found for rule in rules if (found := rule(facts)) is not None), None)
 
 
 def _foreign(facts: Facts) -> Finding | None:
@@ -53,7 +54,7 @@ def _is_foreign(line: Sighting, known: frozenset[str]) -> bool:
 
 
 def _crossed(facts: Facts) -> Finding | None:
-    lines = facts.warned("wrong_handshake")
+    lines = facts.warned("wrong_handshake", "bootstrap_mismatch")
     if not lines:
         return None
     return _found(
@@ -96,6 +97,28 @@ def _without_address(facts: Facts) -> Finding | None:
         " container without a network or with IPv6 switched off in the kernel.",
         fix=("give the container a network (--network=host)",),
         check="ip -br addr, where the job runs",
+    )
+
+
+def _rendezvous(facts: Facts) -> Finding | None:
+    """Find the framework's own start, before NCCL's, that fails."""
+    taken, unreached = facts.seen("store_taken"), facts.seen("store_unreached")
+    if not taken and not unreached:
+        return None
+    return _found(
+        Confidence.HIGH if taken else Confidence.LOW,
+        [*taken, *unreached],
+        explanation="The processes do not find each other through PyTorch's store, before NCCL begins: "
+        + (
+            "another process holds its port."
+            if taken
+            else "nothing answers at the master's address and port, or a filter is in between."
+        ),
+        fix=(
+            "choose a free port for each job: --rdzv-endpoint HOST:PORT, MASTER_PORT",
+            "MASTER_ADDR must be the address of rank 0's host on a network that all hosts share",
+        ),
+        check="ss -ltnp on rank 0's host; nc -vz MASTER_ADDR MASTER_PORT on the others",
     )
 
 

@@ -25,7 +25,8 @@ def desync(facts: Facts) -> Finding | None:
     -----
     All ranks waiting in the same collective is no sign of it: then the network or a GPU stands still.
     """
-    told = facts.warned("mismatch")
+    told = [*facts.warned("mismatch"), *(each for each in facts.seen("mismatch") if not each.level)]
+    told += facts.seen("barrier_missed")
     timeouts = facts.seen("watchdog_timeout")
     if told:
         return _found(

@@ -18,7 +18,9 @@ def driver(facts: Facts) -> Finding | None:
         What is known of the job.
     """
     lines = facts.seen("cuda_driver_old", "cuda_combination")
-    insufficient = [each for each in facts.seen("cuda_failure") if _is_of_driver(each)]
+    insufficient = [
+        each for each in facts.seen("cuda_failure", "cuda_error", "nvml_failed") if _is_of_driver(each)
+    ]
     if not lines and not insufficient:
         return None
     return finding(
@@ -43,6 +45,8 @@ _TEXTS = (
     "driver version is insufficient",
     "unsupported display driver / cuda driver combination",
     "forward compatibility was attempted",
+    "compiled with an unsupported toolchain",
+    "Driver/library version mismatch",
 )
 
 

@@ -35,6 +35,7 @@ def env_misuse(facts: Facts) -> Finding | None:
         What is known of the job.
     """
     rules = (
+        _malformed,
         _no_algorithm,
         _differing,
         _peer_off,
@@ -44,6 +45,21 @@ def env_misuse(facts: Facts) -> Finding | None:
         _narrowed,
     )
     return next((found for rule in rules if (found := rule(facts)) is not None), None)
+
+
+def _malformed(facts: Facts) -> Finding | None:
+    lines = facts.warned("comm_id_invalid")
+    if not lines:
+        return None
+    name = lines[0].fields["name"]
+    return _found(
+        Severity.BROKEN,
+        Confidence.HIGH,
+        [*lines, *facts.settings(name)],
+        explanation=f"{name} has a value that NCCL cannot read.",
+        fix=(f"write {name} as ADDRESS:PORT, [IPV6]:PORT or NAME:PORT, or unset it",),
+        check=f"env | grep {name}",
+    )
 
 
 def _no_algorithm(facts: Facts) -> Finding | None:

@@ -22,6 +22,9 @@ def firewall(facts: Facts) -> Finding | None:
         What is known of the job.
     """
     lines = [each for each in facts.warned("connect_failed") if _is_ordinary(facts, each)]
+    if facts.warned("connect_given_up"):
+        # The last line of these releases has no reason; those of the retries have.
+        lines += facts.seen("connect_retried")
     rejected = [each for each in lines if _says(each, _REJECTED)]
     dropped = [each for each in lines if _says(each, _DROPPED)]
     if not rejected and not dropped:

@@ -34,7 +34,7 @@ def gpu_hw(facts: Facts) -> Finding | None:
     """
     xids = [each for each in facts.seen("xid") if int(each.fields["xid"]) in _HARDWARE_XIDS]
     switches = [each for each in facts.seen("sxid") if "Non-fatal" not in each.fields.get("detail", "")]
-    named = [each for each in facts.seen("cuda_failure", "cuda_error") if _is_hardware(each)]
+    named = [each for each in facts.seen("cuda_failure", "cuda_error", "nvml_failed") if _is_hardware(each)]
     lines = [*xids, *switches, *facts.seen("gpu_lost"), *named]
     if not lines:
         return None

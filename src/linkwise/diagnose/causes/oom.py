@@ -24,7 +24,7 @@ def oom(facts: Facts) -> Finding | None:
     """
     host = facts.seen("host_oom")
     device = [each for each in facts.seen("cuda_failure") if _is_full(each)]
-    allocations = facts.warned("cuda_memory")
+    allocations = facts.warned("cuda_memory", "memory_full")
     lines = [*facts.seen("cuda_oom"), *device, *allocations]
     if not lines and not host:
         return None

@@ -26,7 +26,7 @@ def plugin(facts: Facts) -> Finding | None:
     not, nor is a name that was asked for.
     """
     symbols = facts.seen("plugin_symbol")
-    unknown = facts.warned("network_unknown")
+    unknown = facts.warned("network_unknown", "network_none")
     lost = _asked_and_missing(facts)
     if not symbols and not unknown and not lost:
         return None
@@ -40,8 +40,8 @@ def plugin(facts: Facts) -> Finding | None:
         explanation=_explanation(unknown, symbols),
         fix=(
             (
-                "install the plug-in of the release that fits this NCCL, from one source with the libraries it"
-                " needs"
+                "install the plug-in of the release that fits this NCCL, from one source with the libraries"
+                " it needs"
             ),
             "or unset NCCL_NET, NCCL_NET_PLUGIN and NCCL_TUNER_PLUGIN, also in /etc/nccl.conf",
         ),
@@ -60,6 +60,11 @@ def _asked_and_missing(facts: Facts) -> list[Sighting]:
 
 
 def _explanation(unknown: tuple[Sighting, ...], symbols: tuple[Sighting, ...]) -> str:
+    if unknown and "name" not in unknown[0].fields:
+        return (
+            "No network can be set up, neither a plug-in's nor NCCL's own: the plug-ins that are found"
+            " fail, and the names that are asked for leave out the rest."
+        )
     if unknown:
         return (
             f"NCCL_NET asks for the network {unknown[0].fields['name']}, and no plug-in brings it: the"

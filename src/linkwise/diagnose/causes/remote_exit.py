@@ -25,7 +25,10 @@ def remote_exit(facts: Facts) -> Finding | None:
     """
     died = facts.seen("crashed", "task_died")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
-    closed = facts.warned("closed", "reset", "proxy_echo")
+    closed = [
+        *facts.warned("closed", "reset", "proxy_echo"),
+        *(each for each in facts.seen("closed") if not each.level),
+    ]
     dead = facts.seen("ras_dead")
     lines: list[Sighting | Evidence] = [*died, *killed, *dead, *closed]
     left = [each for each in facts.seen("left") if each.fields["stage"] == "Destroy"]

@@ -150,8 +150,8 @@ def _ports_active(facts: Facts) -> _Why | None:
         Confidence.HIGH,
         [*lines, *none],
         (
-            "The host has active RDMA ports, and NCCL finds none where the job runs: libibverbs, or the device"
-            " files under /dev/infiniband, are missing in its container."
+            "The host has active RDMA ports, and NCCL finds none where the job runs: libibverbs, or the"
+            " device files under /dev/infiniband, are missing in its container."
         ),
         (
             "install libibverbs1 and ibverbs-providers in the image",

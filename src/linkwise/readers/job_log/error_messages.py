@@ -25,19 +25,24 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "verbs",
         "Call to ",
-        r"Call to (?:wrap_)?(?P<call>(?:ibv|mlx5dv)_\w+)(?: failed)? ?(?:with error|with|failed)? ?"
+        r"Call to (?:wrap_)?(?P<call>(?:ibv|mlx5dv)_\w+)(?:\(\))?(?: failed)? ?(?:with error|with|failed)? ?"
         r"(?:(?P<errno>\d+) )?(?P<text>[A-Z][^,]*)"
         r"(?:, on dev (?P<device>[^,]+))?(?:, curr state (?P<from>\w+), next state (?P<to>\w+))?"
         r"(?:, local GID index (?P<gid_index>-?\d+))?"
         r"(?:, local GID (?P<local>[0-9a-fA-F:.]+))?(?:,? remote GIDs? (?P<remote>[0-9a-fA-F:.]+))?",
     ),
     message("verbs", "ibv_create_", r"(?P<call>ibv_create_(?:qp|cq)) failed(?: with error)?(?P<text>.*)$"),
+    message("verbs", "ibv_post_", r"(?P<call>ibv_post_(?:send|recv))\(\) failed with error (?P<text>[^,]*)"),
+    message("verbs", "ibv_poll_cq() returned", r"(?P<call>ibv_poll_cq)\(\) returned (?P<text>-?\d+)"),
+    message(
+        "verbs", "NET/IB : Unable to query", r"(?P<call>)(?P<text>Unable to query (?:device|port)\S*.*)$"
+    ),
     message("verbs", "ibv_reg_mr", r"(?P<call>ibv_reg_mr\w*) failed(?: with error)? ?(?P<text>.*)$"),
     message(
         "async_event",
         "async",
-        r"NET/IB ?: (?:(?P<device>[\w.-]+):(?P<port>\d+) )?Got (?P<kind>(?:non-fatal |fatal )?async(?: fatal"
-        r"| error)? event) ?: ?(?P<event>.+?)\s*$",
+        r"NET/IB ?: (?:(?P<device>[\w.-]+):(?P<port>\d+) )?(?:Got )?(?P<kind>(?:non-fatal |fatal )?async(?: fatal"
+        r"| error)? event)(?: on \w+[^:]*)? ?: ?(?P<event>.+?)\s*$",
     ),
     message("gid_table_changed", "GID table change", r"(?P<device>[\w.-]+):(?P<port>\d+)?"),
     message("rails_mismatch", "mismatched physical devices", r"local and remote"),
@@ -45,6 +50,11 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "link_layers_differ",
         "with different link_layer",
         r"link_layer=(?P<local>\d) rem_link_layer=(?P<remote>\d)",
+    ),
+    message(
+        "link_layers_differ",
+        "is incompatible with the local",
+        r"Remote (?P<remote>\w+) device is incompatible",
     ),
     message("rails_mismatch", "Detected mixed local Net device counts", r"across ranks"),
     message(
@@ -67,7 +77,28 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "interface_none",
         "nterface found",
-        r"(?:(?P<user>Bootstrap|NET/Socket) ?: ?)?[Nn]o (?:usable |socket )*interface found",
+        r"(?:(?P<user>Bootstrap|NET/Socket|NET/IB|Net) ?: ?)?[Nn]o (?:\w+ ){0,3}interface found",
+    ),
+    message("connect_given_up", "onnect: exceeded", r"exceeded (?P<what>retries|timeouts)"),
+    message(
+        "bootstrap_mismatch",
+        "Bootstrap Root",
+        r"Bootstrap Root ?: (?P<text>.*(?:mismatch|already checked in).*)$",
+    ),
+    message("bootstrap_mismatch", "Message truncated", r"(?P<text>Message truncated : received .*)$"),
+    message("version_mismatch", "version mismatch with remote peer", r"peer (?P<peer>\S+)"),
+    message("rails_mismatch", "has a different number of devices", r"number of devices"),
+    message("link_layers_differ", "incompatible devices", r"Attempted to connect incompatible devices"),
+    message("mismatch", "posted incorrect receive info", r"receive info: size (?P<size>\d+)"),
+    message("memory_full", "Failed to malloc", r"Failed to malloc (?P<bytes>\d+) bytes"),
+    message("memory_full", "returned null", r"malloc\(size=(?P<bytes>\d+)\) returned null"),
+    message("nvml_failed", " failed: ", r"(?P<call>nvml\w+)\(?[^)]*\)? failed: (?P<text>.+?)\s*$"),
+    message("comm_id_invalid", "Invalid NCCL_COMM_ID", r"Invalid (?P<name>NCCL_COMM_ID)"),
+    message("network_none", "Failed to initialize any NET plugin", r"any NET plugin"),
+    message(
+        "cuda_driver_old",
+        "CUDA Driver version found is",
+        r"found is (?P<found>\d+)\. Minimum requirement is (?P<least>\d+)",
     ),
     message(
         "address_family",
@@ -93,6 +124,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "Cuda failure",
         r"Cuda failure (?:(?P<number>\d+) )?'(?P<text>[^']*)'",
     ),
+    message("cuda_failure", "HIP failure", r"HIP failure (?:(?P<number>\d+) )?'(?P<text>[^']*)'"),
     message("cuda_failure", "CUDA failure", r"CUDA failure (?P<where>\S+) '(?P<text>[^']*)'"),
     message(
         "cuda_driver_failure",
@@ -114,8 +146,8 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     ),
     message(
         "no_algorithm",
-        "o algorithm/protocol available",
-        r"available(?: for function (?P<function>\w+))?",
+        "o algorithm/protocol ",
+        r"algorithm/protocol (?:nor symKernelId )?available(?: for function (?P<function>\w+))?",
     ),
     message(
         "mismatch",
@@ -123,10 +155,22 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"(?:collective mismatch error|Mismatched collective detected)(?:.*local size (?P<local>\d+)"
         r" remote size? ?(?P<remote>\d+))?",
     ),
-    message("mismatch", "essage truncated", r"truncated ?:? ?(?P<detail>.*)$"),
+    message("mismatch", "message truncated", r"NET/Socket.*message truncated ?:? ?(?P<detail>.*)$"),
     message("xml_attribute", "Attribute ", r"Attribute (?P<attribute>\S+) of node (?P<node>\S+) not found"),
-    message("xml_import", "XML Import", r"XML Import (?P<detail>.*)$"),
-    message("xml_unopened", "XML topology file", r"Could not open XML topology file (?P<file>\S+)"),
+    message(
+        "xml_import", "XML ", r"XML (?P<detail>(?:Import|Parse|Mismatch|Topology has|Graph has|parser is).*)$"
+    ),
+    message("xml_import", "TOPO/NET", r"TOPO/NET ?: (?P<detail>.*)$"),
+    message(
+        "xml_import",
+        "Could not find",
+        r"(?P<detail>Could not find (?:any local path|gpu rank|net id|NIC for rank|NET with id).*)$",
+    ),
+    message(
+        "xml_unopened",
+        "Could not open XML",
+        r"Could not open XML (?P<kind>topology|graph) file (?P<file>\S+)",
+    ),
     message(
         "shm_failed",
         "shared memory segment",
@@ -137,6 +181,16 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "shm_failed",
         "failed to extend",
         r"failed to (?P<action>extend) (?P<segment>\S+) to (?P<size>\d+) bytes(?:, error: (?P<text>.+?))?\s*$",
+    ),
+    message(
+        "shm_failed",
+        "shared memory file",
+        r"failed to (?P<action>create) shared memory file (?P<segment>\S+?),? error:? (?P<text>.+?)\s*$",
+    ),
+    message(
+        "shm_failed",
+        "Could not map",
+        r"Could not (?P<action>map) (?P<segment>\S+) size (?P<size>\d+), error: (?P<text>.+?)\s*$",
     ),
     message(
         "shm_call", "posix_fallocate failed", r"(?P<call>posix_fallocate) failed ?(?:: )?(?P<text>.*?)\s*$"

@@ -106,6 +106,19 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message("cuda_combination", "forward compatibility was attempted", r"forward compatibility"),
     message("link_down", "Link DOWN", r"(?P<interface>mlx\w+|\w+).*Link DOWN"),
     message("scan_seen", "tcp-connect", r"from (?P<address>[\d.]+)"),
+    message(
+        "store_unreached",
+        "client socket has",
+        r"client socket has (?P<text>timed out|failed to connect)[^(]*\(?(?P<peer>[^,)]*)",
+    ),
+    message("store_taken", "server socket has failed to", r"(?P<text>(?:bind|listen)\b.*)$"),
+    message(
+        "barrier_missed",
+        "monitoredBarrier",
+        r"[Rr]anks? (?P<ranks>[\d, ]+).*monitoredBarrier|monitoredBarrier.*[Rr]anks? (?P<late>[\d, ]+)",
+    ),
+    message("mismatch", "Detected mismatch between collectives", r"on ranks"),
+    message("closed", "Connection closed by peer", r"closed by peer \[?(?P<peer>[^\]\s]*)"),
     message("last_error", "Last error:", r"Last error:"),
     message("traceback", "Traceback (most recent call last)", r"Traceback"),
 )

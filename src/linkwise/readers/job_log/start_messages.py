@@ -82,6 +82,11 @@ START_MESSAGES: tuple[Message, ...] = (
         r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA (?P<index>\d+) '?(?P<hca>[^'\s]*)'?(?P<reason>.*)$",
     ),
     message(
+        "gdr_hca",
+        "(no module or not supported by GPU)",
+        r"GPU Direct RDMA (?P<state>Disabled) for GPU \S+ / HCA (?P<index>\d+) '(?P<hca>[^']*)'",
+    ),
+    message(
         "gdr_path",
         "GPU Direct RDMA",
         r"GPU Direct RDMA (?P<state>Enabled|Disabled) for GPU (?P<gpu>\S+) / HCA (?P<hca>\S+)"
