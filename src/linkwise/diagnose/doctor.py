@@ -97,9 +97,8 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
     worst = {each.severity for each in findings}
     if Severity.BROKEN in worst:
         return Verdict.BROKEN, ""
-    if facts.has_failed:
-        line = facts.failures[0].evidence
-        return Verdict.BROKEN, f"an error is seen, and no known cause explains it: {line.file}:{line.line}"
+    if (unexplained := _unexplained(facts)) is not None:
+        return Verdict.BROKEN, unexplained
     if Severity.SLOW in worst:
         return Verdict.SLOW, ""
     if facts.stuck:
@@ -109,6 +108,21 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
     if facts.has_completed or facts.channels or has_progressed(facts):
         return Verdict.HEALTHY, "nothing slow or broken is seen"
     return Verdict.CANNOT_TELL, _nothing_seen(facts)
+
+
+def _unexplained(facts: Facts) -> str | None:
+    """Return what to say of a failure that no finding explains; ``None`` without one."""
+    echoes = facts.warned("closed", "reset", "proxy_echo")
+    left = facts.seen("left")
+    if not facts.has_failed and (not echoes or left):
+        return None
+    line = (echoes or facts.failures)[0].evidence
+    place = f"{line.file}:{line.line}"
+    if facts.seen("watchdog_timeout"):
+        return f"a collective timed out ({place}), and what holds it is not here; give the logs of all ranks"
+    if not facts.are_all_ranks_here:
+        return f"this is the echo of a fault elsewhere ({place}); give the logs of all ranks"
+    return f"an error is seen, and no known cause explains it: {place}"
 
 
 def _nothing_seen(facts: Facts) -> str:

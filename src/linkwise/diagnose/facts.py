@@ -227,6 +227,18 @@ class Facts:
         )
 
     @cached_property
+    def are_all_ranks_here(self) -> bool:
+        """Return whether every rank printed something; of jobs of unknown size, two processes or more."""
+        found = {each.process for lines in self.log.sightings.values() for each in lines if each.process}
+        found |= {
+            (each.host, each.pid) for each in self.channels if each.host is not None and each.pid is not None
+        }
+        known = {rank for process in self.processes.values() for rank in process.ranks}
+        if self.ranks is None:
+            return len(found) > 1
+        return max(len(found), len(known)) >= self.ranks
+
+    @cached_property
     def stuck(self) -> tuple[Process, ...]:
         """Return the processes that began a communicator and did not finish it."""
         return tuple(each for each in self.processes.values() if each.completed < each.started)

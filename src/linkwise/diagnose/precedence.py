@@ -102,7 +102,12 @@ def settle(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _explains(winner: Finding, other: Finding) -> bool:
-    if winner is other or other.cause not in OVER.get(winner.cause, ()):
+    if winner is other:
+        return False
+    if other.cause == "remote_exit" and other.confidence is not Confidence.HIGH:
+        # A closed connection is an echo, and loses to any fault, however unsure that is.
+        return winner.severity is Severity.BROKEN
+    if other.cause not in OVER.get(winner.cause, ()):
         return False
     if winner.severity is Severity.HARMLESS and other.severity is not Severity.HARMLESS:
         return False

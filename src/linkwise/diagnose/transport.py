@@ -168,7 +168,7 @@ def _short(channel: ChannelUse) -> str:
 def _nics_per_node(facts: Facts) -> InUse:
     lines = _device_lines(facts)
     if not lines:
-        return InUse(hint=_set("INIT,NET"))
+        return _nics_in_channels(facts)
     per_host: dict[str | None, tuple[int, Sighting]] = {}
     for each in lines:
         count = int(each.fields["count"]) if each.what == "ofi_nics" else len(nics_of(each))
@@ -177,6 +177,17 @@ def _nics_per_node(facts: Facts) -> InUse:
     usual = counts.most_common(1)[0][0]
     line = next(each for count, each in per_host.values() if count == usual)
     return InUse(value=usual, evidence=line.evidence)
+
+
+def _nics_in_channels(facts: Facts) -> InUse:
+    """Return how many devices the channels of a host name, for networks that print no list of theirs."""
+    used: dict[str | None, set[str]] = {}
+    for each in facts.net_channels:
+        used.setdefault(each.host, set()).add(each.transport.split("/")[2].split("(")[0])
+    if not used:
+        return InUse(hint=_set("INIT,NET"))
+    most = max(len(numbers) for numbers in used.values())
+    return InUse(value=most, evidence=facts.net_channels[0].evidence)
 
 
 def _device_lines(facts: Facts) -> tuple[Sighting, ...]:

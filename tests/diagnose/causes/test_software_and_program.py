@@ -97,7 +97,19 @@ def test_equal_places_of_different_groups_are_no_desync(causes):
         _TIMEOUT.format(0, 9, "PG ID 1 PG GUID 3(tp) ", 1000),
         _TIMEOUT.format(1, 9, "PG ID 2 PG GUID 5(dp) ", 2000),
     ]
-    assert causes("\n".join(lines)) == [("desync", "broken", "low")]
+    assert causes("\n".join(lines)) == []
+
+
+def test_desync_when_one_rank_of_many_does_not_wait(causes):
+    lines = [_TIMEOUT.format(rank, 9, "", 1000) for rank in (0, 1, 3, 4, 5)]
+    assert causes("\n".join(lines)) == [("desync", "broken", "medium")]
+
+
+def test_the_echo_on_one_rank_names_no_cause(job, doctor):
+    log = job().start().choose().init().fault(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")
+    log.lines = [line for line in log.lines if ":1000:" in line]
+    found = doctor(log)
+    assert (found.verdict, found.findings, "logs of all ranks" in found.reason) == ("broken", (), True)
 
 
 def test_all_ranks_in_one_collective_are_no_desync(job, causes):

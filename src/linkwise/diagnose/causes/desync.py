@@ -51,13 +51,15 @@ def desync(facts: Facts) -> Finding | None:
             list(timeouts),
             "At one place in the sequence ranks wait in different collectives.",
         )
-    seen = {each.rank for each in timeouts}
-    if facts.ranks and len(seen) >= facts.ranks:
+    absent = _absent(timeouts)
+    if not absent:
         return None
     return _found(
-        Confidence.LOW,
+        Confidence.MEDIUM,
         list(timeouts),
-        "A collective did not end in time, and these logs do not show what every rank was doing.",
+        f"All ranks wait in a collective but rank {', '.join(map(str, absent[:8]))}, of which no such line"
+        " is here.",
+        where=[f"rank {rank}" for rank in absent],
     )
 
 
@@ -79,6 +81,13 @@ def _behind(facts: Facts, timeouts: Sequence[Sighting]) -> list[Sighting]:
             continue
         found.setdefault((group, each.rank), each)
     return list(found.values())
+
+
+def _absent(timeouts: Sequence[Sighting]) -> list[int]:
+    """Return the few ranks between the others, or before them, that do not wait where they wait."""
+    seen = {each.rank for each in timeouts if each.rank is not None and not each.fields.get("group")}
+    between = [rank for rank in range(max(seen, default=0)) if rank not in seen]
+    return between if 2 * len(between) < len(seen) else []
 
 
 def _differ(timeouts: Sequence[Sighting]) -> bool:

@@ -20,28 +20,24 @@ def remote_exit(facts: Facts) -> Finding | None:
     Notes
     -----
     Every other cause wins over it: it is what remains. A peer that leaves after its communicators were
-    destroyed is the
-    end of a job.
+    destroyed is
+    the end of a job. Where logs of ranks are missing, a closed connection tells of nothing but a cause
+    elsewhere.
     """
-    died = facts.seen("crashed", "task_died")
+    died = facts.seen("crashed", "task_died", "ras_dead")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
     closed = [
         *facts.warned("closed", "reset", "proxy_echo"),
         *(each for each in facts.seen("closed") if not each.level),
     ]
-    dead = facts.seen("ras_dead")
-    lines: list[Sighting | Evidence] = [*died, *killed, *dead, *closed]
+    lines: list[Sighting | Evidence] = [*died, *killed, *closed]
     left = [each for each in facts.seen("left") if each.fields["stage"] == "Destroy"]
     if not lines or (left and not died and not killed and not facts.has_failed):
         return None
-    sure = (
-        Confidence.HIGH
-        if died
-        else Confidence.MEDIUM
-        if killed or dead or facts.warned("closed", "reset")
-        else Confidence.LOW
-    )
-    peers = sorted({each.fields["peer"] for each in (*closed, *dead) if each.fields.get("peer")})
+    if not died and not killed and not facts.are_all_ranks_here:
+        return None
+    sure = Confidence.HIGH if died else Confidence.MEDIUM
+    peers = sorted({each.fields["peer"] for each in (*closed, *died) if each.fields.get("peer")})
     named = f" The peer is {', '.join(peers[:3])}." if peers else ""
     return finding(
         "remote_exit",

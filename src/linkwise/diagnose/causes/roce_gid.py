@@ -30,7 +30,7 @@ def roce_gid(facts: Facts) -> Finding | None:
     unrouted = calls(facts, "ibv_modify_qp", "Network is unreachable", "No route to host", "101", "113")
     unknown = calls(facts, "ibv_query_gid")
     changed = facts.seen("gid_table_changed") if completions(facts) else ()
-    silent = completions(facts, RETRY_EXCEEDED) if is_roce(facts) and not _has_worked(facts) else ()
+    silent = completions(facts, RETRY_EXCEEDED) if _is_index_at_fault(facts) else ()
     lines = [*unrouted, *timed_out, *unknown, *silent]
     if not lines or not (is_roce(facts) or _has_ip_gid(lines)) or port_events(facts):
         return None
@@ -62,9 +62,11 @@ def _confidence(
     return Confidence.MEDIUM if facts.value_of("NCCL_IB_GID_INDEX") is not None else Confidence.LOW
 
 
-def _has_worked(facts: Facts) -> bool:
-    """Return whether data went over the network before: a step was timed, or a size was measured."""
-    return has_progressed(facts)
+def _is_index_at_fault(facts: Facts) -> bool:
+    """Return whether silence may be the address: its index is fixed, or 0 by default."""
+    is_fixed = facts.value_of("NCCL_IB_GID_INDEX") is not None
+    is_zero = facts.version is not None and facts.version < (2, 21)
+    return is_roce(facts) and (is_fixed or is_zero) and not has_progressed(facts)
 
 
 def _has_ip_gid(lines: list[Sighting]) -> bool:

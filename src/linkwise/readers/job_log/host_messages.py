@@ -119,6 +119,11 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("mismatch", "Detected mismatch between collectives", r"on ranks"),
     message("closed", "Connection closed by peer", r"closed by peer \[?(?P<peer>[^\]\s]*)"),
+    message(
+        "version",
+        "RCCL version ",
+        r"(?P<library>RCCL) version (?:: )?(?P<version>\d+\.\d+(?:\.\d+)?)(?:[^\s+]*\+(?P<runtime>hip)(?P<cuda>\d+\.\d+))?",
+    ),
     message("last_error", "Last error:", r"Last error:"),
     message("traceback", "Traceback (most recent call last)", r"Traceback"),
 )

@@ -52,7 +52,7 @@ def parse_prefix(raw: bytes) -> Prefix:
     """
     if b"\x1b" in raw:
         raw = _BYTES_ESCAPES.sub(b"", raw)
-    found = _PREFIX.search(raw)
+    found = _PREFIX.search(raw.rpartition(b"#012")[2])
     if found is None:
         return Prefix()
     host, pid, _, device, source = found.groups()
