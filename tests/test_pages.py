@@ -21,7 +21,7 @@ CONSOLE = re.compile(
 )
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
-EXIT_CODES = {"gpt-3-175b": 5}
+EXIT_CODES = {"gpt-3-175b": 5, "GDR-02": 1}
 """Exit code of the commands that have this word; 0 of all others."""
 
 

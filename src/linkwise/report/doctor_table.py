@@ -82,18 +82,18 @@ def _print_verdict(result: DoctorResult, console: Console) -> None:
 
 
 def _print_in_use(label: str, value: object, proof: ProofResult, console: Console) -> None:
-    shown = (
-        "?"
-        if value is None
-        else {True: "yes", False: "no"}.get(value, str(value))
-        if isinstance(value, bool)
-        else str(value)
-    )
+    shown = _shown(value, proof)
     print_line(console, f"  {label:<16}{shown}")
     if value is None and proof.hint:
         print_line(console, wrapped(proof.hint, width=console.width, indent=" " * 6))
     elif proof.evidence is not None:
         print_line(console, _cited(proof.evidence, console.width, indent=6))
+
+
+def _shown(value: object, proof: ProofResult) -> str:
+    if value is None:
+        return "-" if "nothing to use" in proof.hint else "?"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def _lacking(each: ShortfallResult) -> str:

@@ -33,7 +33,8 @@ __all__ = ["Scan"]
 
 _WORD = b"NCCL "
 _NEWLINE = 10
-_SHAPE_LOOKS = 12
+_DIGITS = b"0123456789abcdef"
+_SHAPE_LOOKS = 24
 _BORING_LOOKS = 200
 _MOST_SHAPES = 400_000
 _KEPT_PER_PROCESS = 12
@@ -206,7 +207,7 @@ class Scan:
             else:
                 if piece[:4] == b"WARN":  # a source file stands between the process and the word
                     prefix = previous[previous.rfind(b"\n") + 1 :]
-                self._take_shape((prefix, piece[:29]), place, position, base)
+                self._take_shape((prefix, piece[:40].translate(None, _DIGITS)), place, position, base)
             position += 5 + len(piece)
             previous = piece
 
@@ -214,8 +215,9 @@ class Scan:
         seen = self._shapes.get(shape, 0)
         if seen >= _SHAPE_LOOKS:
             return
-        if seen or len(self._shapes) < _MOST_SHAPES:
-            self._shapes[shape] = seen + 1
+        if not seen and len(self._shapes) >= _MOST_SHAPES:
+            return
+        self._shapes[shape] = seen + 1
         self._take_line(place, position, base)
 
     def _take_channel(self, key: tuple[bytes, bytes], place: _Place, position: int) -> None:

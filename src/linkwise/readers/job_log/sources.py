@@ -13,8 +13,8 @@ from linkwise.errors import DocumentError, Fault, nearest_names
 
 __all__ = ["CHUNK_BYTES", "Source", "Unusable", "chunks_of", "sources_of"]
 
-CHUNK_BYTES = 1 << 20
-"""Bytes read at a time [bytes]."""
+CHUNK_BYTES = 1 << 17
+"""Bytes read at a time: what fits a cache beside what is found in it [bytes]."""
 
 _MOST_FILES = 20_000
 _DEEPEST = 6
