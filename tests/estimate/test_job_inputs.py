@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from linkwise import catalog
-from linkwise.cluster import FabricKind, load_cluster
+from linkwise.cluster import load_cluster
 from linkwise.errors import InputError
 from linkwise.estimate.job_inputs import (
     LAYOUT_COLUMNS,
@@ -16,6 +16,7 @@ from linkwise.estimate.origins import input_names, input_origins
 from linkwise.job import Job, Precision
 from linkwise.layout import Layout, Schedule
 from linkwise.model import load_model
+from linkwise.network.group_times import GENERATIONS
 
 LLAMA = Job(model=load_model("llama-3.1-8b"), sequence_length=8192, global_batch=128)
 
@@ -41,14 +42,6 @@ def test_share_when_a_dgx_h100_has_a_nic_per_gpu_is_400_gbit_per_s():
     assert columns["network_latency_s"] == pytest.approx(5e-6)
 
 
-def test_share_when_the_leaves_are_oversubscribed_is_divided_unless_rails_stay_on_theirs():
-    cluster = load_cluster("dgx-h100:32")
-    tree = replace(cluster, fabric=replace(cluster.fabric, kind=FabricKind.FAT_TREE, oversubscription=2.0))
-    rails = replace(cluster, fabric=replace(cluster.fabric, oversubscription=2.0))
-    assert network_columns(tree)["nic_bytes_per_s"] == pytest.approx(25e9)
-    assert network_columns(rails)["nic_bytes_per_s"] == pytest.approx(50e9)
-
-
 def test_fraction_when_the_transport_is_no_rdma_is_that_of_its_link():
     efa = network_columns(load_cluster("aws-p4d:2"))
     assert efa["network_fraction"] == 0.85  # catalogue: 57 to 78 GB/s of bus rate over 4 ports of 100 Gbit/s
@@ -65,10 +58,10 @@ def test_fraction_of_plain_tcp_is_fitted_up_to_the_rate_it_was_measured_at():
     assert fast["network_contention"] == 1.0
 
 
-def test_pcie_box_overlaps_no_tensor_traffic_and_reduces_in_no_switch():
+def test_pcie_box_overlaps_no_tensor_traffic_and_has_the_collectives_of_pcie():
     columns = job_columns(LLAMA, load_cluster("mgx-pcie-l40s-8:2"))
     assert columns["tensor_exposed_fraction"] == 1.0
-    assert columns["nvls_fraction"] == 0.0
+    assert GENERATIONS[int(columns["collective_generation"])] == "pcie"
     assert columns["nvlink_fraction"] == "pcie_fraction"
 
 

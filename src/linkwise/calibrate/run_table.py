@@ -10,12 +10,14 @@ import numpy as np
 from linkwise.calibrate.measured import MeasuredLayout, MeasuredRun
 from linkwise.estimate.columns import Evaluation, Floats, Integers, Table
 from linkwise.estimate.constants import BoundColumns, bind_columns
+from linkwise.estimate.crossing import tier_columns
 from linkwise.estimate.inputs import model_inputs
 from linkwise.estimate.job_inputs import stack_columns
 from linkwise.estimate.terms import TERMS
 from linkwise.job.framework import Habit
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
+from linkwise.network.group_times import NETWORKS
 
 OFFLOADED_FRACTION = 0.5
 """Share of activations that "partial" offload takes off the GPU; the sources do not say which."""
@@ -138,8 +140,10 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "nic_bytes_per_s": run.network.share_bytes_per_s,
         "network_latency_s": run.network.latency_s,
         "network_fraction": fraction,
+        "collective_network": float(NETWORKS.index(run.network.transport)),
         "network_contention": 1.0 if tcp else "network_contention_rdma",
         "hop_network_fraction": TCP_BY_GPUS[0] if tcp else fraction,
+        **tier_columns(None, gpus=run.gpus, domain_gpus=run.domain_gpus),
         "domain_gpus": float(run.domain_gpus),
         "gpus": float(run.gpus),
         "sequence_length": float(run.sequence_length),

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from linkwise.cluster.changes import network_fraction
+
 if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
+    from linkwise.cluster.changes import Change
     from linkwise.cluster.prices import Prices
 
-__all__ = ["Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
+__all__ = ["CableKind", "Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
 
 
 class FabricKind(StrEnum):
@@ -43,6 +46,17 @@ class RoutingKind(StrEnum):
     """Flows are placed on paths by hand, without collisions."""
     ECMP = "ecmp"
     """A hash of the flow chooses the path."""
+
+
+class CableKind(StrEnum):
+    """What a cable is, and with it what is bought beside it."""
+
+    OPTICAL = "optical"
+    """A fibre, with a transceiver at each end that is bought apart."""
+    DAC = "dac"
+    """Direct-attach copper: its ends are part of it."""
+    AOC = "aoc"
+    """An active optical cable: its ends are part of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +93,8 @@ class Fabric:
         How flows are laid on paths.
     planes
         Links of one NIC, each to a network of its own; they are not joined.
+    node_cables, switch_cables
+        What cables between nodes and leaves are, and those between switches.
     """
 
     kind: FabricKind
@@ -87,13 +103,16 @@ class Fabric:
     oversubscription: float = 1.0
     routing: Routing = Routing()
     planes: int = 1
+    node_cables: CableKind = CableKind.OPTICAL
+    switch_cables: CableKind = CableKind.OPTICAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """What there is to train on.
 
-    All nodes are alike. Counts are those in use: `gpus` and `gpus_per_domain` of a document lower them.
+    All nodes are alike, but for what `changes` says. Counts are those in use: `gpus` and `gpus_per_domain` of
+    a document lower them.
 
     Parameters
     ----------
@@ -127,7 +146,8 @@ class Cluster:
     prices
         What it costs, or ``None``: then no money is printed.
     changes
-        Degraded, missing or slow parts, by selector.
+        Missing or slow parts; `gpus` and `nvlink_domain_gpus` are without missing nodes, `nodes`,
+        `nics_per_node` and `nic_bytes_per_s` as built.
     assumptions
         What was taken for granted, in sentences for a reader.
     """
@@ -146,13 +166,13 @@ class Cluster:
     power_w: float | None = None
     full_domain_gpus: int | None = None
     prices: Prices | None = None
-    changes: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     assumptions: tuple[str, ...] = ()
 
     @property
     def node_bytes_per_s(self) -> float:
-        """Return what all NICs of one node carry, one direction [bytes/s]."""
-        return self.nics_per_node * self.nic_bytes_per_s
+        """Return what all NICs of one node carry, changes counted, one direction [bytes/s]."""
+        return self.nics_per_node * self.nic_bytes_per_s * network_fraction(self)
 
     @property
     def gpu_network_bytes_per_s(self) -> float:

@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from linkwise import catalog
-from linkwise.cluster.cluster import FabricKind, Routing, RoutingKind
+from linkwise.cluster.changes_document import ChangeDocument, change_misfits
+from linkwise.cluster.cluster import CableKind, FabricKind, Routing, RoutingKind
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
 from linkwise.cluster.prices import Prices
 from linkwise.cluster.prices_document import read_prices
@@ -29,6 +30,7 @@ from linkwise.errors import DocumentError, InputError
 __all__ = [
     "HEADER",
     "LARGEST_OVERSUBSCRIPTION",
+    "MOST_CHANGES",
     "ClusterDocument",
     "EcmpDocument",
     "FabricDocument",
@@ -39,6 +41,9 @@ HEADER = "cluster/1"
 
 LARGEST_OVERSUBSCRIPTION = 1000
 """Down-links over up-links; more than that is a slip of the pen."""
+
+MOST_CHANGES = 5_000
+"""Changes of one document; a selector may name many parts."""
 
 NICS_PER_GPU = 2
 """NICs that a server has slots for, for each GPU: no system of the catalogue has more."""
@@ -55,13 +60,6 @@ def _known(kind: str) -> AfterValidator:
     """Return the check that a name is one of the catalogue; an alias becomes the name."""
     find: Callable[[str], Any] = getattr(catalog, kind)
     return AfterValidator(lambda given: find(given).name)
-
-
-def _without_effect(given: object) -> object:
-    """Refuse what this version knows but does not use; the default of a key changes nothing and passes."""
-    if given:
-        raise InputError("has no effect yet in this version; leave it out")
-    return given
 
 
 def _prices(given: object, info: ValidationInfo) -> Prices | None:
@@ -118,6 +116,10 @@ class FabricDocument(Document):
     planes: Annotated[int, Field(strict=True, ge=1, le=16)] = Field(
         default=1, description="Links of one NIC, each to a network of its own."
     )
+    node_cables: CableKind = Field(
+        default=CableKind.OPTICAL, description="Between nodes and leaves; what the fabric draws and costs."
+    )
+    switch_cables: CableKind = Field(default=CableKind.OPTICAL, description="Between switches.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -140,11 +142,13 @@ class FabricDocument(Document):
                 )
             if self.routing != "adaptive":
                 yield "routing", f"has no effect: {self.kind} has one path; leave it out"
+        if self.kind is FabricKind.SINGLE_SWITCH and self.switch_cables is not CableKind.OPTICAL:
+            yield "switch_cables", "has no effect: there is one switch; leave it out"
         if self.kind is FabricKind.NONE:
             if self.planes != 1:
                 yield "planes", "has no effect: there is no fabric (kind: none); leave it out"
-            for key in ("link", "switch"):
-                if getattr(self, key) is not None:
+            for key in ("link", "switch", "node_cables", "switch_cables"):
+                if getattr(self, key) not in (None, CableKind.OPTICAL):
                     yield key, "has no effect: there is no fabric (kind: none); leave it out"
 
 
@@ -230,25 +234,28 @@ class ClusterDocument(Document):
     prices: Annotated[
         Prices | None, PlainValidator(_prices), WithJsonSchema({"type": ["string", "null"]})
     ] = Field(default=None, description="Path of a prices/1 document, relative to this one.")
-    changes: Annotated[list[Any], AfterValidator(_without_effect)] = Field(
-        default_factory=list, description="Degraded, missing or slow parts."
+    changes: Annotated[list[ChangeDocument], Field(max_length=MOST_CHANGES)] = Field(
+        default_factory=list, description="Missing or slow NICs, links, nodes, GPUs and switches."
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         faults = [*misfits(self), *self._price_misfits()]
+        faults += [] if faults else [*change_misfits(self)]
         if faults:
             raise Misfits(faults)
         return self
 
     def _price_misfits(self) -> Iterator[tuple[str, str]]:
-        if self.prices is None or self.prices.electricity_usd_per_j is None:
+        prices = self.prices
+        if prices is None or (prices.electricity_usd_per_j is None and prices.cooling_usd_per_j is None):
             return
+        key = "cooling" if prices.electricity_usd_per_j is None else "electricity"
         node = node_of(self.node)
         if node.power_w is None and catalog.gpu(node.gpu).tdp_w is None:
             what = f"the power of {node.system or node.gpu} is not in the catalogue"
-            todo = f"leave electricity out of {self.prices.path}, or describe the node with its power_w"
-            yield "prices", f"electricity has a price, but {what}; {todo}"
+            todo = f"leave {key} out of {prices.path}, or describe the node with its power_w"
+            yield "prices", f"{key} has a price, but {what}; {todo}"
 
 
 def routing_of(document: FabricDocument) -> Routing:

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
-from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, RoutingKind
+from linkwise.cluster.changes import change_words
+from linkwise.cluster.changes_document import changes_of, gpus_after_changes
+from linkwise.cluster.cluster import Cluster, Fabric
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
-from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
+from linkwise.cluster.parts import Node, fabric_parts_of, node_of
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from os import PathLike
     from typing import BinaryIO
 
@@ -158,13 +159,13 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     node = node_of(document.node)
     if domain_gpus is not None:
         node = replace(node, nvlink_domain_gpus=domain_gpus)
-    available, domain = gpus_of(document, node)
+    available, domain = gpus_after_changes(document, node)
     gpus = document.gpus or available
     whole, rest = divmod(node.gpus_per_node, node.nvlink_domain_gpus)
     # Fewer GPUs of a domain are fewer of a node only where a node holds whole domains.
     per_node = whole * domain + rest if whole else min(node.gpus_per_node, domain)
     fabric, nic_bytes_per_s, assumptions = _fabric(document, node)
-    return Cluster(
+    cluster = Cluster(
         name=document.name or f"{node.system or node.gpu}:{document.nodes}",
         system=node.system,
         nodes=document.nodes,
@@ -179,8 +180,10 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
         fabric=fabric,
         power_w=node.power_w,
         prices=document.prices,
+        changes=changes_of(document) if document.changes else (),
         assumptions=(*assumptions, *_tray_assumption(node)),
     )
+    return replace(cluster, assumptions=(*cluster.assumptions, *change_words(cluster)))
 
 
 def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple[str, ...]]:
@@ -198,21 +201,11 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         oversubscription=stated.oversubscription,
         routing=routing_of(stated),
         planes=stated.planes,
+        node_cables=stated.node_cables,
+        switch_cables=stated.switch_cables,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
-    return fabric, rate, (*((words,) if parts.assumed else ()), *_not_modelled(fabric))
-
-
-def _not_modelled(fabric: Fabric) -> Iterator[str]:
-    """Yield what was stated of a fabric and moves no estimate."""
-    if fabric.routing.kind is RoutingKind.ECMP:
-        yield (
-            "routing ecmp: flows that collide on a link are not priced in the time of a step; "
-            "they are taken to spread evenly"
-        )
-    if fabric.oversubscription > 1 and fabric.kind is FabricKind.RAIL_OPTIMIZED:
-        words = f"oversubscription {fabric.oversubscription:g} of a rail-optimized fabric"
-        yield f"{words}: traffic is taken to stay on its rail, where it does not bind"
+    return fabric, rate, (words,) if parts.assumed else ()
 
 
 def _tray_assumption(node: Node) -> tuple[str, ...]:

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from linkwise.report.fabric_bill import FabricBillResult, fabric_bill
+
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
+    from linkwise.network.changed_fabric import ChangedFabric
     from linkwise.network.collisions import Collisions
     from linkwise.network.optics import Optics
     from linkwise.network.wiring import Wiring
@@ -20,7 +23,6 @@ __all__ = [
     "FailureResult",
     "OpticsResult",
     "SwitchesResult",
-    "fabric_csv_rows",
     "fabric_result",
 ]
 
@@ -46,14 +48,18 @@ class CablesResult(_Result):
 
 
 class OpticsResult(_Result):
-    """Transceivers, every cable optical."""
+    """Cables and the transceivers of those that are optical."""
 
     ends: int = Field(description="Ends of cables.")
     modules: int = Field(description="Pieces; a twin-port one serves two ends.")
     by_module: dict[str, int] = Field(
         default_factory=dict, description="Pieces by module; empty where the catalogue has none."
     )
-    power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
+    power_w: float | None = Field(
+        default=None, description="At the ends of all cables; absent where the catalogue has none."
+    )
+    node_cables: str = Field(default="optical", description="What cables to nodes are: optical, dac, aoc.")
+    switch_cables: str = Field(default="optical", description="The same of those between switches.")
 
 
 class CollisionsResult(_Result):
@@ -80,6 +86,14 @@ class FailureResult(_Result):
     cut_off_gpus: int = Field(description="GPUs that no longer reach others over the fabric.")
 
 
+class AsBuiltResult(_Result):
+    """What a fabric carried before its changes."""
+
+    oversubscription: float
+    bisection_bytes_per_s: float
+    bisection_fraction: float | None
+
+
 class FabricResult(_Result):
     """What a fabric is built of, what it carries and what its failures cost."""
 
@@ -101,14 +115,25 @@ class FabricResult(_Result):
     electricity_usd_per_year: float | None = Field(
         default=None, description="Of power_w, where its price is given."
     )
+    bill: FabricBillResult | None = Field(
+        default=None, description="What it costs to buy and in a year; only where prices are given."
+    )
     reach_nodes: list[int] = Field(
         description="Most nodes that one tier of these switches joins, two tiers, three."
     )
-    oversubscription: float = Field(description="Links down over links up at the fullest leaf, as wired.")
-    bisection_bytes_per_s: float = Field(description="Between two halves of the nodes, one direction.")
+    oversubscription: float = Field(
+        description="Links down over links up at the fullest leaf, as wired; with changes at the worst leaf."
+    )
+    bisection_bytes_per_s: float = Field(
+        description="Between two halves of the nodes, one direction; with changes a bound from above."
+    )
     bisection_fraction: float | None = Field(
         description="Of what the NICs of one half carry; absent for one node."
     )
+    changes: list[str] = Field(
+        default_factory=list, description="Missing and slow parts; the counts of parts are as built."
+    )
+    as_built: AsBuiltResult | None = Field(default=None, description="Only with changes.")
     collisions: CollisionsResult
     failures: list[FailureResult]
     arithmetic: list[str] = Field(description="How the counts came about.")
@@ -131,20 +156,22 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
+    from linkwise.network.built_fabric import build
+    from linkwise.network.changed_fabric import changed_fabric
     from linkwise.network.clos import parts_of
-    from linkwise.network.optics import optics_of, switch_power_w
+    from linkwise.network.optics import switch_power_w
     from linkwise.network.reach import reach_nodes
 
     switch, link = parts_of(cluster)
-    optics = optics_of(wiring, switch=switch, link=link.name)
-    each_w, power_words = switch_power_w(switch)
-    switches_w = None if each_w is None else wiring.switches * each_w
-    power_w = None if switches_w is None or optics.power_w is None else switches_w + optics.power_w
+    built = build(cluster, wiring)
+    optics, power_w = built.optics, built.power_w
+    each_w, _ = switch_power_w(switch)
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
+    changed = changed_fabric(cluster, wiring) if cluster.changes else None
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
     gpus_per_node = _installed_gpus_per_node(cluster)
-    return FabricResult(
+    result = FabricResult(
         name=cluster.name,
         kind=str(wiring.kind),
         link=link.name,
@@ -160,8 +187,9 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         ),
         optics=_optics(optics),
         power_w=power_w,
-        switch_power_w=switches_w,
+        switch_power_w=None if each_w is None else wiring.switches * each_w,
         electricity_usd_per_year=_electricity(cluster, power_w),
+        bill=fabric_bill(cluster, built, gpus=wiring.nodes * gpus_per_node),
         reach_nodes=list(
             reach_nodes(
                 kind=wiring.kind,
@@ -176,34 +204,52 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         collisions=collisions,
         failures=_failures(wiring, gpus_per_node),
         arithmetic=list(wiring.arithmetic),
-        assumptions=[
-            *cluster.assumptions,
-            *_wiring_words(wiring, cluster.fabric.oversubscription),
-            f"power: {power_words}",
-            optics.words,
-            *_price_words(cluster),
-            *collision_words,
-            "failures: one part at a time, and traffic spreads evenly over the links that are left",
-        ],
+        assumptions=list(_assumptions(cluster, wiring, optics, collision_words)),
+    )
+    return result if changed is None else _with_changes(result, cluster, changed, full=full)
+
+
+def _with_changes(
+    result: FabricResult, cluster: Cluster, changed: ChangedFabric, *, full: float
+) -> FabricResult:
+    """Return the result with what changes leave of the fabric as built."""
+    from linkwise.network.clos import parts_of
+
+    _, link = parts_of(cluster)
+    bisection = changed.bisection_bytes_per_s(link_bytes_per_s=link.bytes_per_s)
+    of = full / max(1, result.nodes // 2) * (changed.nodes_left // 2)
+    built = AsBuiltResult(
+        oversubscription=result.oversubscription,
+        bisection_bytes_per_s=result.bisection_bytes_per_s,
+        bisection_fraction=result.bisection_fraction,
+    )
+    return result.model_copy(
+        update={
+            "oversubscription": changed.oversubscription,
+            "bisection_bytes_per_s": bisection,
+            "bisection_fraction": bisection / of if of else None,
+            "changes": [change.words for change in cluster.changes],
+            "as_built": built,
+            "failures": _failures(changed.wiring, _installed_gpus_per_node(cluster), changed),
+            "assumptions": [*result.assumptions, *_CHANGE_WORDS],
+        }
     )
 
 
-def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
-    """Yield the bill of materials as rows of a table, the heading first.
+def _assumptions(
+    cluster: Cluster, wiring: Wiring, optics: Optics, collision_words: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield what was taken for granted, in sentences for a reader."""
+    from linkwise.network.clos import parts_of
+    from linkwise.network.optics import switch_power_w
 
-    Parameters
-    ----------
-    result
-        The fabric as it is published.
-    """
-    yield ("part", "tier", "item", "count")
-    modules = result.optics.by_module or {result.link: result.optics.modules}
-    rows = (
-        *(("switch", tier, result.switch, count) for tier, count in result.switches),
-        *(("cable", tier, result.link, count) for tier, count in result.cables),
-        *(("transceiver", "", module, count) for module, count in modules.items()),
-    )
-    yield from (row for row in rows if row[-1])
+    yield from cluster.assumptions
+    yield from _wiring_words(wiring, cluster.fabric.oversubscription)
+    yield f"power: {switch_power_w(parts_of(cluster)[0])[1]}"
+    yield optics.words
+    yield from _price_words(cluster)
+    yield from collision_words
+    yield "failures: one part at a time, and traffic spreads evenly over the links that are left"
 
 
 def _installed_gpus_per_node(cluster: Cluster) -> int:
@@ -224,14 +270,28 @@ def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
 
 
 def _price_words(cluster: Cluster) -> Iterator[str]:
-    if cluster.prices is not None:
-        loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
-        yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
+    prices = cluster.prices
+    if prices is None:
+        return
+    paid = "; gpu_hour pays for what has no price of its own" if prices.gpu_usd_per_s is not None else ""
+    loss = "PUE 1 (not stated)" if prices.pue is None else f"PUE {prices.pue:g}"
+    metered = "" if prices.electricity_usd_per_j is None else f"; electricity all the year, at {loss}"
+    yield f"prices: of {prices.date}{metered}{paid}"
 
 
-def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
+_CHANGE_WORDS = (
+    "changes: parts, cables, power and collisions are those of the fabric as built",
+    "changes: the bisection is that of the half of the nodes that lets least out; another may let out less",
+    "changes: failures come on top, over what there was as built; those of nodes and cores stay",
+)
+
+
+def _failures(
+    wiring: Wiring, gpus_per_node: int, changed: ChangedFabric | None = None
+) -> list[FailureResult]:
     from linkwise.network.failures import worst_failures
 
+    built = worst_failures(wiring, gpus_per_node=gpus_per_node)
     return [
         FailureResult(
             part=each.part,
@@ -241,7 +301,7 @@ def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
             remaining_fraction=each.remaining_fraction,
             cut_off_gpus=each.cut_off_gpus,
         )
-        for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
+        for each in (built if changed is None else changed.failures(built))
     ]
 
 
@@ -255,7 +315,12 @@ def _switches(wiring: Wiring) -> SwitchesResult:
 
 def _optics(optics: Optics) -> OpticsResult:
     return OpticsResult(
-        ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
+        ends=optics.ends,
+        modules=optics.modules,
+        by_module=dict(optics.by_module),
+        power_w=optics.power_w,
+        node_cables=str(optics.node_cables),
+        switch_cables=str(optics.switch_cables),
     )
 
 
