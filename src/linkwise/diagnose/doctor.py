@@ -106,7 +106,7 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
         shown = ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
         return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}"
     if facts.has_completed or facts.channels or has_progressed(facts):
-        return Verdict.HEALTHY, "nothing slow or broken is seen"
+        return Verdict.HEALTHY, "nothing slow or broken is seen" + _strange(facts)
     return Verdict.CANNOT_TELL, _nothing_seen(facts)
 
 
@@ -116,7 +116,7 @@ def _unexplained(facts: Facts) -> str | None:
     left = facts.seen("left")
     if not facts.has_failed and (not echoes or left):
         return None
-    line = (echoes or facts.failures)[0].evidence
+    line = (facts.seen("warning") or echoes or facts.failures)[0].evidence
     place = f"{line.file}:{line.line}"
     if facts.seen("watchdog_timeout"):
         return f"a collective timed out ({place}), and what holds it is not here; give the logs of all ranks"
@@ -125,7 +125,18 @@ def _unexplained(facts: Facts) -> str | None:
     return f"an error is seen, and no known cause explains it: {place}"
 
 
+def _strange(facts: Facts) -> str:
+    """Return what to add of warnings that no message of the table is; empty without one."""
+    lines = facts.seen("warning")
+    if not lines:
+        return ""
+    first = lines[0].evidence
+    return f"; a warning is there that is not known ({first.file}:{first.line})"
+
+
 def _nothing_seen(facts: Facts) -> str:
-    if facts.seen("version"):
-        return "the log shows NCCL's version and nothing of its start; set NCCL_DEBUG=INFO and run again"
-    return "no line of NCCL is in this; set NCCL_DEBUG=INFO and give the log of the job"
+    if facts.hosts or facts.seen("version"):
+        return "the log shows too little of NCCL's start; set NCCL_DEBUG=INFO and run again"
+    kinds = sorted({each.kind for each in facts.log.inputs} - {"text"})
+    given = f" but {' and '.join(kinds)}" if kinds else ""
+    return f"no line of NCCL is in this{given}; set NCCL_DEBUG=INFO and give the log of the job"

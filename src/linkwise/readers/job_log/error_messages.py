@@ -26,7 +26,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "verbs",
         "Call to ",
         r"Call to (?:wrap_)?(?P<call>(?:ibv|mlx5dv)_\w+)(?:\(\))?(?: failed)? ?(?:with error|with|failed)? ?"
-        r"(?:(?P<errno>\d+) )?(?P<text>[A-Z][^,]*)"
+        r"(?:(?P<errno>\d+) )?(?P<text>[A-Z][^,]*)?"
         r"(?:, on dev (?P<device>[^,]+))?(?:, curr state (?P<from>\w+), next state (?P<to>\w+))?"
         r"(?:, local GID index (?P<gid_index>-?\d+))?"
         r"(?:, local GID (?P<local>[0-9a-fA-F:.]+))?(?:,? remote GIDs? (?P<remote>[0-9a-fA-F:.]+))?",
@@ -68,7 +68,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "onnect returned",
         r"connect returned (?P<text>[A-Z][^,]*), retrying",
     ),
-    message("closed", "Connection closed by remote peer", r"remote peer (?P<peer>\S*)"),
+    message("closed", "Connection closed by remote peer", r"remote peer ?(?P<peer>\S*)"),
     message(
         "reset",
         "Call to ",
