@@ -1,5 +1,6 @@
 """Laws of reading logs and of the doctor, on made-up input."""
 
+import io
 from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
@@ -10,6 +11,9 @@ from linkwise.diagnose.doctor import diagnose
 from linkwise.diagnose.vocabulary import family_of
 from linkwise.readers.job_log.reading import parse_job_log
 from linkwise.readers.job_log.scan import Scan
+from linkwise.report.doctor import doctor_result
+from linkwise.report.doctor_table import print_doctor
+from linkwise.report.tables import console_for
 
 _FOLDER = Path(__file__).parents[1] / "data" / "nccl_cases"
 _LOGS = {path.stem: path.read_bytes() for path in sorted(_FOLDER.glob("*.log"))}
@@ -85,6 +89,21 @@ def test_names_of_hosts_decide_nothing(name, random):
     for host in sorted(Facts(log=log).hosts, key=len, reverse=True):
         data = data.replace(host.encode() + b":", b"q%d-z:" % random.randrange(10**6))
     assert _first(data) == _first(_LOGS[name])
+
+
+_EDITS = st.lists(st.tuples(st.floats(0, 1), st.integers(0, 60), st.binary(max_size=12)), max_size=60)
+
+
+@given(st.sampled_from(sorted(_LOGS)), _EDITS)
+@_FEW
+def test_a_damaged_log_gets_an_answer_that_no_terminal_acts_on(name, edits):
+    data = bytearray(_LOGS[name])
+    for place, dropped, added in edits:
+        at = int(place * len(data))
+        data[at : at + dropped] = added
+    out = io.StringIO()
+    print_doctor(doctor_result(diagnose(parse_job_log([("x", bytes(data))]))), console_for(out, width=80))
+    assert not [char for char in out.getvalue() if ord(char) < 32 and char != "\n"]
 
 
 def _first(data):

@@ -24,10 +24,9 @@ def unlike_order(facts: Facts) -> list[Evidence]:
     """
     used: dict[str, dict[int, dict[str, list[Evidence]]]] = {}
     for each in facts.net_channels:
-        if each.host is None or each.device is None or "(" in each.transport.split("/")[2]:
+        if each.host is None or each.device is None or each.is_forwarded:
             continue
-        number = each.transport.split("/")[2]
-        used.setdefault(each.host, {}).setdefault(each.device, {}).setdefault(number, []).extend(each.lines)
+        used.setdefault(each.host, {}).setdefault(each.device, {}).setdefault(each.nic, []).extend(each.lines)
     hosts = {host: _single(devices) for host, devices in used.items()}
     for first, ours in hosts.items():
         for second, theirs in hosts.items():

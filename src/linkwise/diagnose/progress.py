@@ -57,7 +57,7 @@ def plateau_fraction(facts: Facts) -> float | None:
     plateau = plateau_bytes_per_s(facts)
     nics: dict[str | None, set[str]] = {}
     for each in facts.net_channels:
-        nics.setdefault(each.host, set()).add(each.transport.split("/")[2].split("(")[0])
+        nics.setdefault(each.host, set()).add(each.nic)
     count = max((len(each) for each in nics.values()), default=0)
     if plateau is None or not count:
         return None

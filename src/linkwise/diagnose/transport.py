@@ -183,7 +183,7 @@ def _nics_in_channels(facts: Facts) -> InUse:
     """Return how many devices the channels of a host name, for networks that print no list of theirs."""
     used: dict[str | None, set[str]] = {}
     for each in facts.net_channels:
-        used.setdefault(each.host, set()).add(each.transport.split("/")[2].split("(")[0])
+        used.setdefault(each.host, set()).add(each.nic)
     if not used:
         return InUse(hint=_set("INIT,NET"))
     most = max(len(numbers) for numbers in used.values())

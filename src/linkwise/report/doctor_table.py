@@ -139,7 +139,7 @@ def _cited(line: EvidenceResult, width: int, *, indent: int) -> str:
     """Return the place and the message, on one row where both fit, else the message cut on a second."""
     blank = " " * indent
     place = f"{printable(line.file)}:{line.line}"
-    text = _PREFIX.sub(r"\g<host>: ", line.text.strip())
+    text = _PREFIX.sub(r"\g<host>: ", line.text.strip()).replace("\t", " ")
     if len(blank) + len(place) + 2 + len(text) <= width:
         return f"{blank}{place}  {text}"
     room = max(width - indent - 2, 20)

@@ -57,10 +57,10 @@ def parse_prefix(raw: bytes) -> Prefix:
         return Prefix()
     host, pid, _, device, source = found.groups()
     return Prefix(
-        host=host.decode("utf-8", "replace"),
+        host=printable(host.decode("utf-8", "replace")),
         pid=int(pid),
         device=None if device is None else int(device),
-        source="" if source is None else source.decode("utf-8", "replace"),
+        source="" if source is None else printable(source.decode("utf-8", "replace")),
     )
 
 

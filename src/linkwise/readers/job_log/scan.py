@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from linkwise.readers.job_log.lines import LONGEST_LINE, Prefix, clean_text, parse_prefix
+from linkwise.readers.job_log.lines import LONGEST_LINE, Prefix, clean_text, parse_prefix, printable
 from linkwise.readers.job_log.messages import (
     BORING_HEADS,
     HOST_MESSAGES,
@@ -229,7 +229,7 @@ class Scan:
             count=1,
             prefix=parse_prefix(place.chunk[start:position]),
             direction=found["direction"] or "",
-            transport=found["transport"].split("#012")[0].strip(),
+            transport=printable(found["transport"].split("#012")[0]).strip(),
             rank=int(found["rank"]),
             peer=int(found["peer"]),
             lines=[self._evidence(place, start, end)],

@@ -135,6 +135,17 @@ class ChannelUse:
         return parts[1] if parts[0] in {"NET", "COLLNET"} and len(parts) > 1 else ""
 
     @property
+    def nic(self) -> str:
+        """Return the number of the network device, as printed; empty where there is none."""
+        parts = self.transport.split("/")
+        return parts[2].split("(")[0] if self.kind == "NET" and len(parts) > 2 else ""
+
+    @property
+    def is_forwarded(self) -> bool:
+        """Return whether another rank of the node sends it on (PXN)."""
+        return "(" in self.transport.replace("(PCI)", "")
+
+    @property
     def is_gpudirect(self) -> bool:
         """Return whether it is registered for GPUDirect RDMA."""
         return "/GDRDMA" in self.transport
