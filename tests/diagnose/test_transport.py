@@ -11,7 +11,8 @@ def _values(doctor, log):
 def test_transport_of_a_job_over_infiniband(job, doctor):
     assert _values(doctor, job(nics=8).healthy()) == {
         "nccl_version": "2.21.5", "cuda_version": "12.4", "ranks": 4, "nodes": 2, "intra_node": "P2P/CUMEM",
-        "inter_node": "NET/IB", "nics_per_node": 8, "gpudirect_rdma": True, "nvls": None, "bootstrap_interface": "eth0",
+        "inter_node": "NET/IB", "nics_per_node": 8, "nic_link": "IB", "nic_gbit_per_s": None, "algorithms": None,
+        "gpudirect_rdma": True, "nvls": None, "bootstrap_interface": "eth0",
     }  # fmt: skip
 
 
@@ -62,6 +63,24 @@ def test_nvlink_between_trays_is_told_from_that_inside_them(job, doctor):
         log.say(rank, f"Channel 00/0 : {rank}[0] -> {(rank + 1) % 4}[0] via P2P/MNNVL")
     used = doctor(log).transport
     assert (used.intra_node.value, used.inter_node.value) == ("P2P/MNNVL", "P2P/MNNVL")
+
+
+def test_rate_and_algorithm_are_those_that_are_shown(job, doctor):
+    log = (
+        job(link="RoCE")
+        .healthy()
+        .say(0, "+ NET[50.0] - NET/0 (0/0/50.000000)")
+        .say(0, "+ NET[25.0] - NET/1 (0/0/25.0)")
+    )
+    log.say(0, "AllReduce: 1024 Bytes -> Algo 0 proto 0 time 9").say(
+        0, "AllReduce: 1073741824 Bytes -> Algo 1 proto 2 time 9"
+    )
+    used = doctor(log).transport
+    assert (used.nic_link.value, used.nic_gbit_per_s.value, used.algorithms.value) == (
+        "RoCE",
+        200,
+        "AllReduce Ring/Simple",
+    )
 
 
 @pytest.mark.parametrize(("line", "value"), [

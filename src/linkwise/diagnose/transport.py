@@ -45,8 +45,11 @@ class Transport:
     intra_node: InUse
     inter_node: InUse
     nics_per_node: InUse
+    nic_link: InUse
+    nic_gbit_per_s: InUse
     gpudirect_rdma: InUse
     nvls: InUse
+    algorithms: InUse
     bootstrap_interface: InUse
 
 
@@ -66,8 +69,11 @@ def transport_of(facts: Facts) -> Transport:
         intra_node=_intra_node(facts),
         inter_node=_inter_node(facts),
         nics_per_node=_nics_per_node(facts),
+        nic_link=_nic_link(facts),
+        nic_gbit_per_s=_nic_gbit_per_s(facts),
         gpudirect_rdma=_gpudirect(facts),
         nvls=_nvls(facts),
+        algorithms=_algorithms(facts),
         bootstrap_interface=_bootstrap(facts),
     )
 
@@ -199,6 +205,47 @@ def _device_lines(facts: Facts) -> tuple[Sighting, ...]:
     if any("FasTrak" in name for name in names):
         return facts.seen("fastrak_devices")
     return facts.seen("socket_devices")
+
+
+def _nic_link(facts: Facts) -> InUse:
+    """Return the link layer of the devices in use, where they are of InfiniBand or RoCE."""
+    if not facts.is_rdma:
+        return InUse(hint="no RDMA device is used")
+    for each in facts.seen("ib_devices"):
+        layers = sorted({name.rsplit("/", 1)[-1].rstrip("},") for name in nics_of(each)})
+        if layers:
+            return InUse(value=" and ".join(layers), evidence=each.evidence)
+    return InUse(hint=_set("INIT,NET"))
+
+
+def _nic_gbit_per_s(facts: Facts) -> InUse:
+    """Return the rate of a NIC in Gbit/s, the slowest that is shown."""
+    rates = [(int(each.fields["mbit_s"]) / 1000, each) for each in facts.seen("ib_speed")]
+    rates = rates or [(8 * float(each.fields["gbyte_s"]), each) for each in facts.seen("graph_nic")]
+    if not rates:
+        return InUse(hint=_set("INIT,NET,GRAPH"))
+    slowest, line = min(rates, key=lambda each: each[0])
+    return InUse(value=round(slowest), evidence=line.evidence)
+
+
+_ALGORITHMS = ("Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT")
+_PROTOCOLS = ("LL", "LL128", "Simple")
+
+
+def _algorithms(facts: Facts) -> InUse:
+    """Return algorithm and protocol of the largest calls that are shown."""
+    lines = facts.seen("algorithm")
+    if not lines:
+        return InUse(hint=_set("TUNING"))
+    largest = max(lines, key=lambda each: int(each.fields["bytes"]))
+    algorithm = _word(largest.fields["algorithm"], _ALGORITHMS)
+    protocol = _word(largest.fields["protocol"], _PROTOCOLS)
+    return InUse(value=f"{largest.fields['operation']} {algorithm}/{protocol}", evidence=largest.evidence)
+
+
+def _word(text: str, names: Sequence[str]) -> str:
+    """Return the name of what older releases print as a number."""
+    return names[int(text)] if text.isdigit() and int(text) < len(names) else text
 
 
 def _gpudirect(facts: Facts) -> InUse:

@@ -54,6 +54,9 @@ class TransportResult(PublishedResult):
     ranks: int | None
     nodes: int | None
     bootstrap_interface: str | None
+    nic_link: str | None = Field(description="IB, RoCE, or both where devices are mixed.")
+    nic_gbit_per_s: int | None = Field(description="Of one NIC, the slowest that is shown.")
+    algorithms: str | None = Field(description="Of the largest call that is shown.")
 
 
 class FindingResult(PublishedResult):

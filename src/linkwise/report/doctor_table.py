@@ -32,8 +32,11 @@ _LABELS = {
     "intra_node": "inside a node",
     "inter_node": "between nodes",
     "nics_per_node": "NICs per node",
+    "nic_link": "link layer",
+    "nic_gbit_per_s": "Gbit/s per NIC",
     "gpudirect_rdma": "GPUDirect RDMA",
     "nvls": "NVLS",
+    "algorithms": "algorithm",
     "bootstrap_interface": "bootstrap over",
 }
 _PREFIX = re.compile(
@@ -92,7 +95,7 @@ def _print_in_use(label: str, value: object, proof: ProofResult, console: Consol
 
 def _shown(value: object, proof: ProofResult) -> str:
     if value is None:
-        return "-" if "nothing to use" in proof.hint else "?"
+        return "?" if "NCCL_DEBUG" in proof.hint or "collective" in proof.hint else "-"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
