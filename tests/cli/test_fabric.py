@@ -178,7 +178,11 @@ def test_planes_double_the_fabric(capsys, written):
 @pytest.mark.parametrize(
     ("fabric", "says"),
     [
-        ("{kind: dragonfly-plus}", "dragonfly-plus cannot be wired by this version"),
+        (
+            "{kind: dragonfly-plus, groups: 2}",
+            "2 groups of 500 nodes need 125 leaves each, and a spine gives 32",
+        ),
+        ("{kind: fat-tree, groups: 2}", "has no effect: fat-tree has no groups"),
         ("{kind: leaf-spine}", "leaf-spine: 250 leaves need 250 ports of a spine, and a switch has 64"),
         ("{kind: single-switch}", "8000 links, more than the 64 that one quantum-2-qm9700 has"),
         ("{kind: fat-tree, switch: quantum-9}", "unknown switch 'quantum-9'"),
@@ -191,6 +195,24 @@ def test_what_cannot_be_wired_leaves_with_two(capsys, written, fabric, says):
     printed = capsys.readouterr()
     assert says in printed.err
     assert printed.out == ""
+
+
+def test_dragonfly_is_wired_listed_and_drawn(capsys, tmp_path, written):
+    cables, drawing = tmp_path / "c.csv", tmp_path / "d.svg"
+    path = written("{kind: dragonfly-plus, routing: ecmp}", nodes=512)
+    result = _result(capsys, path, "--cables", cables, "--drawing", drawing)
+    assert result["cables"] == {
+        "node_leaf": 4096,
+        "leaf_spine": 4096,
+        "spine_core": 0,
+        "same_tier": 6 * 341,
+    }
+    rows = list(csv.DictReader(io.StringIO(cables.read_text())))
+    assert sum(row["tier"] == "global" for row in rows) == 6 * 341
+    words = {each.text for each in ET.parse(drawing).getroot().iter("{http://www.w3.org/2000/svg}text")}
+    assert {"4 groups", "2,046 cables", "341 between two groups"} <= words
+    assert run(["fabric", str(path)]) == 0
+    assert "cables group-group" in capsys.readouterr().out
 
 
 def test_cluster_without_fabric_leaves_with_two(capsys, written):

@@ -79,6 +79,8 @@ class Fabric:
         How flows are laid on paths.
     planes
         Links of one NIC, each to a network of its own; they are not joined.
+    groups
+        Groups of a dragonfly-plus fabric; ``None`` for the fewest, and for other kinds.
     """
 
     kind: FabricKind
@@ -87,6 +89,7 @@ class Fabric:
     oversubscription: float = 1.0
     routing: Routing = Routing()
     planes: int = 1
+    groups: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

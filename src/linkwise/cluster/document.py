@@ -118,10 +118,13 @@ class FabricDocument(Document):
     planes: Annotated[int, Field(strict=True, ge=1, le=16)] = Field(
         default=1, description="Links of one NIC, each to a network of its own."
     )
+    groups: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = Field(
+        default=None, description="Groups of a dragonfly-plus fabric; the fewest if left out."
+    )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        faults = [*self._switch_misfits(), *self._misfits_without_uplinks()]
+        faults = [*self._switch_misfits(), *self._misfits_without_uplinks(), *self._group_misfits()]
         if faults:
             raise Misfits(faults)
         return self
@@ -130,6 +133,11 @@ class FabricDocument(Document):
         if self.switch is None or self.link is None:
             return
         yield from fabric_switch_misfits(self.switch, self.link)
+
+    def _group_misfits(self) -> Iterator[tuple[str, str]]:
+        if self.groups is not None and self.kind is not FabricKind.DRAGONFLY_PLUS:
+            kind = "its default kind" if self.kind is None else self.kind
+            yield "groups", f"has no effect: {kind} has no groups, dragonfly-plus alone has; leave it out"
 
     def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
         if self.kind in _WITHOUT_UPLINKS:

@@ -198,6 +198,7 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         oversubscription=stated.oversubscription,
         routing=routing_of(stated),
         planes=stated.planes,
+        groups=stated.groups,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
     return fabric, rate, (*((words,) if parts.assumed else ()), *_not_modelled(fabric))

@@ -85,8 +85,7 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
         spread = "flows that share a link are not priced" if routing is RoutingKind.ECMP else "no collisions"
         yield f"routing {routing}: flows spread evenly, {spread}; no reduction in the switches of the network"
         yield from _latency(setting)
-        if cluster.fabric.oversubscription > 1:
-            yield from describe(setting.uplinks, cluster)
+        yield from describe(setting.uplinks, cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
     yield from _borrowed(cluster, setting)

@@ -66,7 +66,7 @@ def optics_of(wiring: Wiring, *, switch: str, link: str) -> Optics:
     guides).
     """
     at_nodes = wiring.node_cables
-    at_switches = at_nodes + 2 * (wiring.spine_cables + wiring.core_cables)
+    at_switches = at_nodes + 2 * wiring.switch_cables
     modules = _modules(switch, link)
     if modules is None:
         words = (

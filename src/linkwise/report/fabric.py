@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -43,6 +43,14 @@ class CablesResult(_Result):
     node_leaf: int
     leaf_spine: int
     spine_core: int
+    same_tier: int = Field(
+        default=0, description="Between switches of one tier: groups of dragonfly-plus; absent where none."
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        return {name: count for name, count in written.items() if count or name != "same_tier"}
 
 
 class OpticsResult(_Result):
@@ -156,7 +164,10 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         ports=wiring.ports,
         switches=_switches(wiring),
         cables=CablesResult(
-            node_leaf=wiring.node_cables, leaf_spine=wiring.spine_cables, spine_core=wiring.core_cables
+            node_leaf=wiring.node_cables,
+            leaf_spine=wiring.spine_cables,
+            spine_core=wiring.core_cables,
+            same_tier=wiring.global_cables,
         ),
         optics=_optics(optics),
         power_w=power_w,
@@ -319,5 +330,19 @@ def _wiring_words(wiring: Wiring, allowed: float) -> Iterator[str]:
             f"wiring: oversubscription {allowed:g} to 1 is not reached, {fitting}, which has no up-links; "
             "leaves that exist are not drawn where fewer suffice"
         )
+    yield from _group_words(wiring)
     if wiring.networks > 1 and wiring.node_links < wiring.nics:
         yield "rail-only: rails are joined by NVLink inside nodes alone"
+
+
+def _group_words(wiring: Wiring) -> Iterator[str]:
+    """Yield what the links between groups of dragonfly-plus let through."""
+    if not wiring.pair_links:
+        return
+    from linkwise.network.dragonfly import detour_slowdown, direct_slowdown
+
+    direct, detour = direct_slowdown(wiring), detour_slowdown(wiring)
+    yield (
+        f"dragonfly-plus: where every group sends to one other alone, direct links take {direct:.3g} times "
+        f"as long as the NICs; adaptive routing past third groups {detour:.3g} times, if it spreads ideally"
+    )

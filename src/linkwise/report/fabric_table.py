@@ -60,7 +60,9 @@ def _print_parts(result: FabricResult, console: Console) -> None:
         rows = [(*rows[0][:2], drawn)]
     else:
         rows.append(("all switches", f"{sum(count for _, count in result.switches):,}", drawn))
-    rows += [(f"cables {tier.replace('_', '-')}", f"{count:,}", "") for tier, count in result.cables if count]
+    rows += [
+        (f"cables {_between(tier, result.kind)}", f"{count:,}", "") for tier, count in result.cables if count
+    ]
     rows.append(("transceivers", f"{optics.modules:,}", _power(optics.power_w, f"{optics.ends:,} ends")))
     if result.power_w is not None:
         each = format_quantity(result.power_w / result.gpus, "w")
@@ -72,6 +74,13 @@ def _print_parts(result: FabricResult, console: Console) -> None:
     columns = [Column(heading="count", cells=counts), Column(heading="power", cells=powers, justify="left")]
     for table in split_table(columns, key=key, width=console.width):
         console.print(table, crop=False)
+
+
+def _between(tier: str, kind: str) -> str:
+    """Return where cables of a tier run, as a reader calls it."""
+    if tier == "same_tier":
+        return "group-group" if kind == "dragonfly-plus" else "within a tier"
+    return tier.replace("_", "-")
 
 
 def _power(power_w: float | None, of: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
@@ -18,6 +19,8 @@ _WIDTH, _LEFT, _RIGHT = 1240, 130, 250
 _ROW, _TOP, _BOX = 130, 80, 34
 _COLOURS = {"core": "#7c3aed", "spine": "#2563eb", "leaf": "#0d9488", "node": "#475569"}
 _MOST_PODS, _SPINE_PITCH = 3, 82.0
+_ARC = 60
+"""Room for the links between groups [px]."""
 _LETTER = 6.6
 """Width of a letter of a name [px]."""
 
@@ -58,10 +61,12 @@ def topology_svg(wiring: Wiring, *, title: str) -> str:
     Notes
     -----
     Of long rows the first and last parts are drawn, and dots between them; counts in the margin are of the
-    whole network. Spine i of every pod leads to the cores of group i, which are one box.
+    whole network. Spine i of every pod leads to the cores of group i, which are one box. An arc is the links
+    between two groups of dragonfly-plus.
     """
     tiers = ["node", "leaf", *(["spine"] if wiring.spines else []), *(["core"] if wiring.cores else [])]
-    rows = {tier: _TOP + _ROW * (len(tiers) - 1 - place) for place, tier in enumerate(tiers)}
+    top = _TOP + (_ARC if wiring.pair_links else 0)
+    rows = {tier: top + _ROW * (len(tiers) - 1 - place) for place, tier in enumerate(tiers)}
     leaves, dots = _leaf_row(wiring, rows)
     nodes = list(_node_row(wiring, leaves, rows["node"]))
     spines, more = _spine_row(wiring, rows["spine"]) if wiring.spines else ({}, [])
@@ -72,7 +77,7 @@ def topology_svg(wiring: Wiring, *, title: str) -> str:
         *((box, cores[place]) for (_, place), box in spines.items() if cores),
     ]
     boxes = [*leaves.values(), *(box for box, _ in nodes), *spines.values(), *cores.values()]
-    height = _TOP + _ROW * (len(tiers) - 1) + 70
+    height = top + _ROW * (len(tiers) - 1) + 70
     opening = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
         f'height="{height}" font-family="sans-serif" font-size="12">'
@@ -84,6 +89,7 @@ def topology_svg(wiring: Wiring, *, title: str) -> str:
             _text(20, 28, _printable(title), size=17, weight="bold"),
             _text(20, 48, _subtitle(wiring), fill="#475569"),
             *(_line(below, above) for below, above in lines),
+            *_arcs(wiring, rows.get("spine", 0)),
             *(_drawn(box) for box in boxes),
             *(_text(x, y + 5, "...", size=20, anchor="middle") for x, y in (*dots, *more, *rest)),
             *_margins(wiring, rows),
@@ -228,6 +234,20 @@ def _core_row(
     return boxes, dots
 
 
+def _arcs(wiring: Wiring, y: float) -> Iterator[str]:
+    """Yield an arc for the links of each two groups drawn."""
+    if not wiring.pair_links:
+        return
+    middles = [(left + right) / 2 for pod, left, right in _spans(wiring) if pod is not None]
+    foot = y - _BOX / 2
+    for (place, one), (far, other) in combinations(enumerate(middles), 2):
+        lift = foot - _ARC * (0.6 if far - place == 1 else 1.0)
+        yield (
+            f'<path d="M {one:.1f} {foot:.1f} Q {(one + other) / 2:.1f} {2 * lift - foot:.1f} {other:.1f} '
+            f'{foot:.1f}" fill="none" stroke="#94a3b8" stroke-width="2"/>'
+        )
+
+
 def _spread(left: float, right: float, shown: Sequence[int | None]) -> Iterator[tuple[float, int | None]]:
     """Yield places from left to right at even distances."""
     pitch = (right - left) / len(shown)
@@ -243,6 +263,9 @@ def _margins(wiring: Wiring, rows: Mapping[str, float]) -> Iterator[str]:
         "spine": counted(wiring.spines, "spine"),
         "core": counted(wiring.cores, "core"),
     }
+    if wiring.pods > 1:
+        counts["pod"] = counted(wiring.pods, "group" if wiring.pair_links else "pod")
+        yield _text(20, rows["spine"] + 22, counts["pod"], fill=_COLOURS["spine"], size=12)
     for tier, y in rows.items():
         yield _text(20, y + 4, counts[tier], fill=_COLOURS[tier], weight="bold", size=13)
     x = _WIDTH - _RIGHT + 25
@@ -256,6 +279,10 @@ def _margins(wiring: Wiring, rows: Mapping[str, float]) -> Iterator[str]:
             y = rows[tier] + _ROW / 2
             yield _text(x, y - 4, counted(count, "cable"), weight="bold")
             yield _text(x, y + 12, words, fill="#475569")
+    if wiring.pair_links:
+        y = rows["spine"] - _BOX
+        yield _text(x, y - 4, counted(wiring.global_cables // wiring.networks, "cable"), weight="bold")
+        yield _text(x, y + 12, f"{wiring.pair_links} between two groups", fill="#475569")
 
 
 def _line(below: _Box, above: _Box) -> str:
