@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
     from linkwise.cluster.prices import Prices
 
-__all__ = ["Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
+__all__ = ["Cluster", "Fabric", "FabricKind", "GpuLinks", "Routing", "RoutingKind"]
 
 
 class FabricKind(StrEnum):
@@ -30,6 +30,23 @@ class FabricKind(StrEnum):
     """Groups of leaves and spines, joined all to all."""
     NONE = "none"
     """No fabric: one NVLink domain, or one node."""
+
+
+class GpuLinks(StrEnum):
+    """What joins the GPUs of a node, or of an NVLink domain that spans nodes."""
+
+    NVSWITCH = "nvswitch"
+    """NVLink through switches: each GPU reaches every other at full rate."""
+    NVLINK_MESH = "nvlink-mesh"
+    """NVLink from GPU to GPU, without switches."""
+    NVLINK_BRIDGE = "nvlink-bridge"
+    """NVLink bridges over two or four GPUs, and PCIe between those sets."""
+    INFINITY_FABRIC = "infinity-fabric"
+    """AMD's link from GPU to GPU."""
+    PCIE = "pcie"
+    """PCIe, from GPU to GPU."""
+    HOST_MEMORY = "host-memory"
+    """PCIe through the memory of the host: no peer-to-peer access."""
 
 
 class RoutingKind(StrEnum):
@@ -125,6 +142,8 @@ class Cluster:
         What one NIC carries over its links to the fabric, one direction [bytes/s].
     fabric
         The network between nodes.
+    gpu_links
+        What joins the GPUs of a node or NVLink domain.
     power_w
         Power of one system of the catalogue, where known [W].
     prices
@@ -146,6 +165,7 @@ class Cluster:
     nics_per_node: int
     nic_bytes_per_s: float
     fabric: Fabric
+    gpu_links: GpuLinks = GpuLinks.NVSWITCH
     power_w: float | None = None
     full_domain_gpus: int | None = None
     prices: Prices | None = None

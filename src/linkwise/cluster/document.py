@@ -19,7 +19,8 @@ from pydantic import (
 )
 
 from linkwise import catalog
-from linkwise.cluster.cluster import FabricKind, Routing, RoutingKind
+from linkwise.cluster.cluster import FabricKind, GpuLinks, Routing, RoutingKind
+from linkwise.cluster.gpu_links import gpu_links_misfits
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
 from linkwise.cluster.prices import Prices
 from linkwise.cluster.prices_document import read_prices
@@ -164,6 +165,9 @@ class NodeDocument(Document):
     gpu: Annotated[str, _known("gpu")]
     gpus_per_node: Annotated[int, Field(strict=True, ge=1, le=1024)]
     nvlink_domain_gpus: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    gpu_links: GpuLinks | None = Field(
+        default=None, description="What joins its GPUs; follows from gpu and nvlink_domain_gpus if left out."
+    )
     nic: Annotated[str, _known("nic")] | None = None
     nics: Annotated[int, Field(strict=True, ge=0, le=4096)]
     nic_bytes_per_s: BytesPerSecond | None = None
@@ -173,7 +177,8 @@ class NodeDocument(Document):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        faults = [*self._nic_misfits(), *self._nvlink_misfits()]
+        joined = gpu_links_misfits(self.gpu, self.gpus_per_node, self.nvlink_domain_gpus, self.gpu_links)
+        faults = [*self._nic_misfits(), *self._nvlink_misfits(), *joined]
         if faults:
             raise Misfits(faults)
         return self

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
-from linkwise.cluster.cluster import FabricKind
+from linkwise.cluster.cluster import FabricKind, GpuLinks
+from linkwise.cluster.gpu_links import default_domain_gpus, gpu_links_of
 from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class Node:
     link: str | None
     switch: str | None
     power_w: float | None
+    gpu_links: GpuLinks | None = None
+
+    @property
+    def links_of_gpus(self) -> GpuLinks:
+        """Return what joins its GPUs, stated or not."""
+        return gpu_links_of(self.gpu, self.gpus_per_node, self.nvlink_domain_gpus, self.gpu_links)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +93,7 @@ def node_of(given: str | NodeDocument) -> Node:
         rate = catalog.nic(given.nic).bytes_per_s if given.nic is not None else 0.0
     domain = given.nvlink_domain_gpus
     if domain is None:
-        domain = given.gpus_per_node if catalog.gpu(given.gpu).nvlink_bytes_per_s else 1
+        domain = default_domain_gpus(given.gpu, given.gpus_per_node, given.gpu_links)
     return Node(
         system=None,
         gpu=given.gpu,
@@ -98,6 +105,7 @@ def node_of(given: str | NodeDocument) -> Node:
         link=given.link,
         switch=given.switch,
         power_w=given.power_w,
+        gpu_links=given.gpu_links,
     )
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from linkwise import catalog
 from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, RoutingKind
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
+from linkwise.cluster.gpu_links import domain_assumptions
 from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
@@ -155,7 +156,7 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     domain_gpus
         GPUs of an NVLink domain, where it is narrower than that of the node.
     """
-    node = node_of(document.node)
+    node = sold = node_of(document.node)
     if domain_gpus is not None:
         node = replace(node, nvlink_domain_gpus=domain_gpus)
     available, domain = gpus_of(document, node)
@@ -177,9 +178,18 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
         nics_per_node=node.nics,
         nic_bytes_per_s=nic_bytes_per_s,
         fabric=fabric,
+        gpu_links=node.links_of_gpus,
         power_w=node.power_w,
         prices=document.prices,
-        assumptions=(*assumptions, *_tray_assumption(node)),
+        assumptions=(
+            *assumptions,
+            *_tray_assumption(node),
+            *domain_assumptions(
+                min(domain, gpus),
+                None if sold.system is None else sold.nvlink_domain_gpus,
+                node.links_of_gpus,
+            ),
+        ),
     )
 
 

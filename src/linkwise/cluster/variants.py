@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from linkwise.cluster.cluster import Cluster, FabricKind
 from linkwise.cluster.document import LARGEST_OVERSUBSCRIPTION, ClusterDocument
+from linkwise.cluster.gpu_links import LARGEST_DOMAIN_GPUS
 from linkwise.cluster.parts import node_of
 from linkwise.cluster.reading import cluster_of_document
 from linkwise.documents.reading import faults_of_values
@@ -163,10 +164,15 @@ def _domain_faults(document: ClusterDocument, cluster: Cluster, axes: VariantAxe
     if document.gpus_per_domain is not None:
         words = f"has no effect beside the gpus_per_domain of {cluster.name}; leave that out"
         yield Fault(key="domains", message=words)
+    is_rack = node.nvlink_domain_gpus > node.gpus_per_node
     for size in axes.domains:
-        if size > node.nvlink_domain_gpus:
+        if size > node.nvlink_domain_gpus and not is_rack:
             widest = f"the GPUs of an NVLink domain of {node.system or node.gpu}: {node.nvlink_domain_gpus}"
-            yield Fault(key="domains", message=f"{size} is more than {widest}")
+            words = f"{size} is more than {widest}; describe racks of such nodes with nvlink_domain_gpus"
+            yield Fault(key="domains", message=words)
+        elif size > LARGEST_DOMAIN_GPUS:
+            words = f"{size} is more than the {LARGEST_DOMAIN_GPUS} GPUs that NVLink is announced to join"
+            yield Fault(key="domains", message=words)
         elif size < 1 or (size % node.gpus_per_node and node.gpus_per_node % size):
             words = f"{size} GPUs are neither whole nodes of {node.gpus_per_node} nor an even part of one"
             yield Fault(key="domains", message=words)

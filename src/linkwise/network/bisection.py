@@ -24,10 +24,10 @@ def bisection_bytes_per_s(wiring: Wiring, *, link_bytes_per_s: float) -> float:
     The least of all ways to halve the nodes, floor(n/2) and the rest. With the spines on the side of the
     rest, a leaf with x links to each of its nodes, `a` of s of them in the half, adds min(a x, (s - a) x +
     up-links) to the minimum cut. That is concave in `a`, so in the narrowest cut at most one group is split.
-    Spines and cores pass on what leaves send (`wire`), so no cut above the leaves is narrower. Each group
-    of dragonfly-plus has its spines on one side: of g groups k and g - k are joined by k (g - k) t links, and the
-    nodes that are missing for a half are those of leaves on the other side. That is exact where groups are
-    alike; a smaller last group may have a few links less when its spines part, which is left out.
+    Spines and cores pass on what leaves send (`wire`), so no cut above the leaves is narrower.
+    Each group of dragonfly-plus has its spines on one side: of g groups k and g - k are joined by k (g - k) t
+    links, and the nodes that are missing for a half are those of leaves on the other side. That is exact
+    where groups are alike; a smaller last group may have a few links less when its spines part, which is left out.
 
     References
     ----------

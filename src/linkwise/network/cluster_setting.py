@@ -16,7 +16,7 @@ from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
 
-_OF_TRAINING = ("routing ", "oversubscription ")
+_OF_TRAINING = ("routing ", "oversubscription ", "host memory: ")
 """Assumptions of a cluster that hold for the step of a training job; those of a collective are told here."""
 
 
@@ -48,9 +48,11 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
     domains = -(-ranks // span)
     per_domain = -(-ranks // domains)
-    is_bridge = 2 == cluster.nvlink_domain_gpus < cluster.gpus_per_node
     links = local_links(
-        cluster.gpu, ranks_per_domain=per_domain, joined_by="nvlink-bridge" if is_bridge else "nvswitch"
+        cluster.gpu,
+        ranks_per_domain=per_domain,
+        joined_by=cluster.gpu_links,
+        bridged_gpus=cluster.nvlink_domain_gpus,
     )
     across = cluster.node_bytes_per_s * span / cluster.gpus_per_node if domains > 1 else 0.0
     return Setting(
@@ -58,6 +60,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
         network=_network(cluster) if domains > 1 else "nvlink",
         pair_bytes_per_s=links.pair_bytes_per_s,
         bridged=links.bridged,
+        through_host=links.through_host,
         nic_on_switch=domains > 1 and is_behind_nic(links, cluster.nic_bytes_per_s),
         limits=limits,
         uplinks=uplinks_of(cluster, ranks=ranks, domain_gpus=span) if domains > 1 else None,

@@ -114,8 +114,8 @@ def _stated_groups(ask: _Ask, groups: int) -> Tree:
         most = ask.half * ask.room
         raise InputError(
             f"dragonfly-plus: {groups} groups of {group_nodes:,} nodes need {pod_leaves:,} leaves each, "
-            f"and a spine gives {ask.half} of its {ask.ports} ports to leaves; choose {-(-ask.nodes // most):,} "
-            "groups or more"
+            f"and a spine gives {ask.half} of its {ask.ports} ports to leaves; choose "
+            f"{-(-ask.nodes // most):,} groups or more"
         )
     tree = _grouped(ask, pod_leaves=pod_leaves, leaf_nodes=-(-group_nodes // pod_leaves))
     if tree.pods != groups:
