@@ -215,6 +215,53 @@ def test_dragonfly_is_wired_listed_and_drawn(capsys, tmp_path, written):
     assert "cables group-group" in capsys.readouterr().out
 
 
+LINKS = """\
+from,to,count
+node-0,leaf-1,8
+node-1,leaf-1,8
+node-2,leaf-2,8
+node-3,leaf-2,8
+leaf-1,spine-1,8
+leaf-2,spine-1,8
+leaf-1,leaf-2,4
+"""
+
+
+@pytest.mark.parametrize("routing", ["adaptive", "{ecmp: {queue_pairs: 4}}", "spray", "pinned"])
+def test_table_of_links_is_a_fabric(capsys, tmp_path, written, routing):
+    (tmp_path / "links.csv").write_text(LINKS)
+    cables, drawing = tmp_path / "c.csv", tmp_path / "d.svg"
+    path = written(f"{{kind: links, links: links.csv, routing: {routing}}}", nodes=4)
+    result = _result(capsys, path, "--cables", cables, "--drawing", drawing)
+    assert result["switches"] == {"leaf": 2, "spine": 1, "core": 0}
+    assert result["cables"] == {"node_leaf": 32, "leaf_spine": 16, "spine_core": 0, "same_tier": 4}
+    # four cables between the leaves and eight over the spine
+    assert result["bisection_bytes_per_s"] == 12 * 50e9
+    assert (result["tiers"], result["networks"], result["reach_nodes"]) == (2, 1, [])
+    assert {each["part"] for each in result["failures"]} == {
+        "node-switch link",
+        "switch-switch link",
+        "switch",
+        "node",
+    }
+    rows = list(csv.DictReader(io.StringIO(cables.read_text())))
+    assert len(rows) == sum(result["cables"].values())
+    ends = [(row["to"], row["to_port"]) for row in rows] + [(row["from"], row["from_port"]) for row in rows]
+    assert len(set(ends)) == len(ends)
+    words = {each.text for each in ET.parse(drawing).getroot().iter("{http://www.w3.org/2000/svg}text")}
+    assert {"spine-1", "leaf-2", "node 3", "4 nodes"} <= words
+    assert run(["fabric", str(path)]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
+
+
+def test_table_on_one_switch_and_rates_that_differ(capsys, tmp_path, written):
+    (tmp_path / "links.csv").write_text("from,to,rate,count\nnode-0,s,400 Gbit/s,8\nnode-1,s,200 Gbit/s,8\n")
+    result = _result(capsys, written("{kind: links, links: links.csv, routing: ecmp}", nodes=2))
+    assert (result["tiers"], result["collisions"]["mean"]) == (1, 1)
+    assert (result["power_w"], result["bisection_bytes_per_s"]) == (None, 8 * 25e9)
+    assert any("links of several rates" in line for line in result["assumptions"])
+
+
 def test_cluster_without_fabric_leaves_with_two(capsys, written):
     assert run(["fabric", str(written("{kind: none}", nodes=1))]) == ExitCode.WRONG_INPUT
     assert "has no fabric" in capsys.readouterr().err

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
+    from linkwise.cluster.link_table import LinkTable
     from linkwise.cluster.prices import Prices
 
 __all__ = ["Cluster", "Fabric", "FabricKind", "GpuLinks", "Routing", "RoutingKind"]
@@ -28,6 +29,8 @@ class FabricKind(StrEnum):
     """NIC i of every node on the switches of rail i, and nothing between rails."""
     DRAGONFLY_PLUS = "dragonfly-plus"
     """Groups of leaves and spines, joined all to all."""
+    LINKS = "links"
+    """Any: a table names both ends of every link."""
     NONE = "none"
     """No fabric: one NVLink domain, or one node."""
 
@@ -98,6 +101,8 @@ class Fabric:
         Links of one NIC, each to a network of its own; they are not joined.
     groups
         Groups of a dragonfly-plus fabric; ``None`` for the fewest, and for other kinds.
+    table
+        All links, each with its rate, where the kind is ``links``.
     """
 
     kind: FabricKind
@@ -107,6 +112,7 @@ class Fabric:
     routing: Routing = Routing()
     planes: int = 1
     groups: int | None = None
+    table: LinkTable | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from pydantic import (
 from linkwise import catalog
 from linkwise.cluster.cluster import FabricKind, GpuLinks, Routing, RoutingKind
 from linkwise.cluster.gpu_links import gpu_links_misfits
+from linkwise.cluster.link_table import LinkTable, read_link_table, table_of_rows
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
 from linkwise.cluster.prices import Prices
 from linkwise.cluster.prices_document import read_prices
@@ -71,12 +72,34 @@ def _prices(given: object, info: ValidationInfo) -> Prices | None:
         return given
     if not isinstance(given, str) or given.strip() in ("", "-") or "\0" in given:
         raise InputError("the path of a prices/1 document is due here, such as prices.yaml")
-    path = info.context.get("path") if isinstance(info.context, dict) else None
-    folder = Path() if path in (None, "<stdin>") else Path(path).parent
     try:
-        return read_prices(folder / given)
+        return read_prices(_beside(given, info))
     except DocumentError as error:
         raise Misfits([("", str(fault)) for fault in error.faults]) from None
+
+
+def _links(given: object, info: ValidationInfo) -> LinkTable | None:
+    """Return the table in the file that is named, or of the rows that are given; its faults one by one."""
+    if given is None or isinstance(given, LinkTable):
+        return given
+    try:
+        if isinstance(given, list):
+            return table_of_rows(given)
+        if not isinstance(given, str) or given.strip() in ("", "-") or "\0" in given:
+            raise InputError(
+                "the path of a CSV with the columns from, to, link or rate, count is due here, or a list of "
+                "such rows"
+            )
+        return read_link_table(_beside(given, info))
+    except DocumentError as error:
+        raise Misfits([("", str(fault)) for fault in error.faults]) from None
+
+
+def _beside(given: str, info: ValidationInfo) -> Path:
+    """Return the path of a file that a document names, relative to that of the document."""
+    path = info.context.get("path") if isinstance(info.context, dict) else None
+    folder = Path() if path in (None, "<stdin>") else Path(path).parent
+    return folder / given
 
 
 def _pick(what: str) -> Discriminator:
@@ -123,9 +146,23 @@ class FabricDocument(Document):
         default=None, description="Groups of a dragonfly-plus fabric; the fewest if left out."
     )
 
+    links: Annotated[
+        LinkTable | None,
+        PlainValidator(_links),
+        WithJsonSchema({"type": ["string", "array", "null"], "items": {"type": "object"}}),
+    ] = Field(
+        default=None,
+        description="Every link, where kind is links: path of a CSV (from, to, link or rate, count) or rows.",
+    )
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        faults = [*self._switch_misfits(), *self._misfits_without_uplinks(), *self._group_misfits()]
+        faults = [
+            *self._switch_misfits(),
+            *self._misfits_without_uplinks(),
+            *self._group_misfits(),
+            *self._table_misfits(),
+        ]
         if faults:
             raise Misfits(faults)
         return self
@@ -139,6 +176,21 @@ class FabricDocument(Document):
         if self.groups is not None and self.kind is not FabricKind.DRAGONFLY_PLUS:
             kind = "its default kind" if self.kind is None else self.kind
             yield "groups", f"has no effect: {kind} has no groups, dragonfly-plus alone has; leave it out"
+
+    def _table_misfits(self) -> Iterator[tuple[str, str]]:
+        if self.kind is not FabricKind.LINKS:
+            if self.links is not None:
+                yield (
+                    "links",
+                    "has no effect: a table of links goes with kind: links alone; write that or leave it out",
+                )
+            return
+        if self.links is None:
+            yield "links", "is missing; kind links takes a table: links: links.csv"
+        if self.oversubscription != 1:
+            yield "oversubscription", "has no effect: the table says which links there are; leave it out"
+        if self.planes != 1:
+            yield "planes", "has no effect: the table says which links there are; leave it out"
 
     def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
         if self.kind in _WITHOUT_UPLINKS:

@@ -51,6 +51,8 @@ def growth_limit(cluster: Cluster) -> tuple[int, str] | None:
     if fabric.kind is FabricKind.NONE:
         domain = cluster.full_domain_gpus or cluster.nvlink_domain_gpus
         return max(1, domain // cluster.gpus_per_node), "nothing joins NVLink domains without a fabric"
+    if fabric.kind is FabricKind.LINKS:
+        return cluster.nodes, "its table of links has no more nodes"
     if fabric.kind is FabricKind.SINGLE_SWITCH and fabric.switch is not None and fabric.link is not None:
         most = switch_ends(fabric.switch, fabric.link.name) // cluster.nics_per_node
         return most, f"one {fabric.switch} has no more ports"

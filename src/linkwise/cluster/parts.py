@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from linkwise import catalog
 from linkwise.cluster.cluster import FabricKind, GpuLinks
 from linkwise.cluster.gpu_links import default_domain_gpus, gpu_links_of
+from linkwise.cluster.link_table_fit import link_table_misfits
 from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ __all__ = [
     "rate_text",
     "switch_ends",
 ]
+
+MOST_BREAKOUT = 8
+"""Links that one port can be split into: an OSFP or QSFP-DD port has eight lanes (OSFP MSA)."""
 
 SPEAKS = {
     "infiniband": ("infiniband",),
@@ -127,6 +131,8 @@ def fabric_parts_of(given: FabricDocument | None, node: Node) -> FabricParts:
         rails = node.nics >= node.gpus_per_node > 1
         kind = FabricKind.RAIL_OPTIMIZED if rails else FabricKind.LEAF_SPINE
         assumed.append(f"kind {kind}")
+    if link is None and given is not None and given.links is not None:
+        link = given.links.only_link
     if link is None and node.link is not None:
         link = node.link
         assumed.append(f"link {link}")
@@ -175,6 +181,7 @@ def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
         yield "fabric", "has no link and the node no default; name one of the catalogue as fabric.link"
         return
     yield from _link_misfits(parts, node)
+    yield from _table_misfits(document, parts, node)
     yield from _plane_misfits(document, parts, node)
     if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
         yield from _port_misfits(document, parts, node)
@@ -249,6 +256,41 @@ def _plane_misfits(document: ClusterDocument, parts: FabricParts, node: Node) ->
         carried, filled = rate_text(planes * link.bytes_per_s), rate_text(node.nic_bytes_per_s)
         what = f"{planes} links of {link.name} carry {carried}, more than a NIC of the node ({filled})"
         yield "fabric.planes", f"{what}; choose a slower link or fewer planes"
+
+
+def _table_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
+    if document.fabric is None or document.fabric.links is None or parts.link is None:
+        return
+    link = catalog.link(parts.link)
+    table = document.fabric.links.with_default(link.bytes_per_s)
+    ports = None
+    if parts.switch is not None:
+        ports = {
+            rate: _ports_of_rate(parts.switch, rate)
+            for rate in {row.bytes_per_s or 0.0 for row in table.links}
+        }
+        slow = [rate for rate, count in ports.items() if not count]
+        if slow:
+            yield (
+                "fabric.switch",
+                f"a port of {parts.switch} is slower than {rate_text(max(slow))} of the table",
+            )
+            ports = None
+    for message in link_table_misfits(
+        table,
+        nodes=document.nodes,
+        nics=node.nics,
+        nic_bytes_per_s=node.nic_bytes_per_s,
+        ports=ports,
+    ):
+        yield "fabric.links", message
+
+
+def _ports_of_rate(switch_name: str, bytes_per_s: float) -> int:
+    """Return how many links of a rate a switch takes; 0 where its ports are slower."""
+    switch = catalog.switch(switch_name)
+    ratio = switch.port_bytes_per_s / bytes_per_s
+    return 0 if ratio < 0.999 else switch.ports * max(1, min(MOST_BREAKOUT, int(ratio + 1e-6)))
 
 
 def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:

@@ -11,7 +11,9 @@ from linkwise import catalog
 from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, RoutingKind
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
 from linkwise.cluster.gpu_links import domain_assumptions
-from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of
+from linkwise.cluster.link_table import LinkTable
+from linkwise.cluster.link_table_fit import narrowest_node
+from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of, rate_text
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
@@ -199,7 +201,12 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
     parts = fabric_parts_of(document.fabric, node)
     link = catalog.link(parts.link) if parts.link is not None else None
     rate = node.nic_bytes_per_s
-    if link is not None and link.name != node.link:
+    table: LinkTable | None = None
+    said: tuple[str, ...] = ()
+    if stated.links is not None and link is not None:
+        table = stated.links.with_default(link.bytes_per_s)
+        rate, said = _table_rate(table, document.nodes, node)
+    elif link is not None and link.name != node.link:
         rate = min(rate, stated.planes * link.bytes_per_s)
     fabric = Fabric(
         kind=parts.kind,
@@ -209,9 +216,21 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         routing=routing_of(stated),
         planes=stated.planes,
         groups=stated.groups,
+        table=table,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
-    return fabric, rate, (*((words,) if parts.assumed else ()), *_not_modelled(fabric))
+    return fabric, rate, (*((words,) if parts.assumed else ()), *said, *_not_modelled(fabric))
+
+
+def _table_rate(table: LinkTable, nodes: int, node: Node) -> tuple[float, tuple[str, ...]]:
+    """Return what one NIC carries with the links of a table [bytes/s], and what that leaves out."""
+    least, most, narrowest = narrowest_node(table, nodes)
+    rate = min(node.nic_bytes_per_s, least / node.nics)
+    if most <= least * 1.001:
+        return rate, ()
+    least_words, most_words = rate_text(least), rate_text(most)
+    words = f"the links of node-{narrowest} carry {least_words}, the least (the most {most_words})"
+    return rate, (f"{words}; every node is priced so",)
 
 
 def _not_modelled(fabric: Fabric) -> Iterator[str]:

@@ -24,6 +24,7 @@ _UPLINKS_THAT_NEVER_BIND: Mapping[FabricKind, str] = MappingProxyType(
         FabricKind.SINGLE_SWITCH: "a single switch has no up-links",
         FabricKind.RAIL_ONLY: "a rail-only fabric has no up-links",
         FabricKind.NONE: "there is no fabric",
+        FabricKind.LINKS: "its table says which links there are",
         FabricKind.RAIL_OPTIMIZED: "traffic of a rail-optimized fabric is taken to stay on its rail",
     }
 )
@@ -82,6 +83,7 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
         *_repeated(axes),
         *_domain_faults(document, cluster, axes),
         *_idle_oversubscription(cluster, axes),
+        *_stated_links(cluster, axes),
     ]
     if faults:
         raise DocumentError(faults)
@@ -184,3 +186,11 @@ def _idle_oversubscription(cluster: Cluster, axes: VariantAxes) -> Iterator[Faul
         what = f"has no effect on {cluster.name}: {why}"
         todo = "give a cluster document whose fabric.kind is leaf-spine or fat-tree"
         yield Fault(key="oversubscription", message=f"{what}; {todo}")
+
+
+def _stated_links(cluster: Cluster, axes: VariantAxes) -> Iterator[Fault]:
+    if axes.fabrics and cluster.fabric.kind is FabricKind.LINKS:
+        words = (
+            f"has no effect on {cluster.name}: its table says which links there are; give a cluster for each"
+        )
+        yield Fault(key="fabrics", message=words)

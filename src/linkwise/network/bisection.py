@@ -27,7 +27,8 @@ def bisection_bytes_per_s(wiring: Wiring, *, link_bytes_per_s: float) -> float:
     Spines and cores pass on what leaves send (`wire`), so no cut above the leaves is narrower.
     Each group of dragonfly-plus has its spines on one side: of g groups k and g - k are joined by k (g - k) t
     links, and the nodes that are missing for a half are those of leaves on the other side. That is exact
-    where groups are alike; a smaller last group may have a few links less when its spines part, which is left out.
+    where groups are alike; a smaller last group may have a few links less when its spines part, which is left
+    out.
 
     References
     ----------

@@ -15,16 +15,13 @@ from dataclasses import asdict
 from linkwise import catalog
 from linkwise.catalog import Link
 from linkwise.cluster import Cluster, FabricKind
-from linkwise.cluster.parts import fabric_switch_misfits
+from linkwise.cluster.parts import MOST_BREAKOUT, fabric_switch_misfits
 from linkwise.errors import InputError, NotKnown
 from linkwise.network.dragonfly import dragonfly_tree
 from linkwise.network.trunks import Tree, count_line, even_trunks, leaf_line
 from linkwise.network.wiring import Wiring
 
 __all__ = ["most_down_links", "parts_of", "ports_for", "wire", "wiring_of"]
-
-MOST_BREAKOUT = 8
-"""Links that one port can be split into: an OSFP or QSFP-DD port has eight lanes (OSFP MSA)."""
 
 
 def wiring_of(cluster: Cluster) -> Wiring:

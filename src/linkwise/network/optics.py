@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from linkwise import catalog
 from linkwise.cluster.prices import Prices
-from linkwise.network.wiring import Wiring
 from linkwise.units import format_quantity
 
-__all__ = ["Optics", "electricity_usd_per_year", "optics_of", "switch_power_w"]
+__all__ = ["Cables", "Optics", "electricity_usd_per_year", "optics_of", "switch_power_w"]
 
 _YEAR_S = 365.25 * 86400.0
 
@@ -49,13 +49,25 @@ class _Module:
     power_w: float
 
 
-def optics_of(wiring: Wiring, *, switch: str, link: str) -> Optics:
+class Cables(Protocol):
+    """What transceivers are counted from."""
+
+    @property
+    def node_cables(self) -> int:
+        """Return the cables between nodes and switches."""
+
+    @property
+    def switch_cables(self) -> int:
+        """Return the cables between switches."""
+
+
+def optics_of(wiring: Cables, *, switch: str, link: str) -> Optics:
     """Return the transceivers at both ends of every cable.
 
     Parameters
     ----------
     wiring
-        How the switches are joined.
+        How the switches are joined, or how many cables there are.
     switch, link
         Names in the catalogue.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from linkwise.cluster import Cluster, FabricKind, RoutingKind
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s
 from linkwise.network.clos import parts_of, ports_for, wire
+from linkwise.network.link_graph import graph_of
+from linkwise.network.link_loads import exchange_loads, shift_loads
 from linkwise.network.wiring import Wiring
 
 __all__ = ["Uplinks", "describe", "uplinks_of"]
@@ -60,6 +63,8 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     ----------
     L. R. Ford, D. R. Fulkerson, Maximal flow through a network, 1956.
     """
+    if cluster.fabric.table is not None:
+        return _table_limits(cluster, ranks, domain_gpus)
     wiring = _wiring(cluster)
     if wiring is None:
         return _unknown(cluster, ranks)
@@ -79,6 +84,25 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
         ring_bytes_per_s=min(each.ring_bytes_per_s for each in found),
         exchange_s_per_byte=max(each.exchange_s_per_byte for each in found),
         leaf_gpus=found[0].leaf_gpus,
+    )
+
+
+@lru_cache(maxsize=32)
+def _table_limits(cluster: Cluster, ranks: int, domain_gpus: int) -> Uplinks:
+    """Return what explicit links let through, on shortest paths and from NVLink domain to NVLink domain.
+
+    Rings send from every domain to the next, the last to the first, all links of a node alike.
+    """
+    graph = graph_of(cluster)
+    nodes = min(cluster.nodes, -(-ranks // cluster.gpus_per_node))
+    domain_nodes = max(1, domain_gpus // cluster.gpus_per_node)
+    by_cables = cluster.fabric.routing.kind is RoutingKind.ECMP
+    each = exchange_loads(
+        graph, nodes=nodes, node_gpus=cluster.gpus_per_node, domain_nodes=domain_nodes, by_cables=by_cables
+    )
+    ring = shift_loads(graph, nodes=nodes, shift=domain_nodes, by_cables=by_cables).slowest_s(graph)
+    return Uplinks(
+        ring_bytes_per_s=domain_nodes / ring if ring else math.inf, exchange_s_per_byte=each.slowest_s(graph)
     )
 
 
@@ -142,6 +166,11 @@ def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
     """
     if cluster.fabric.kind is FabricKind.DRAGONFLY_PLUS and uplinks is not None and uplinks.leaf_gpus:
         yield f"dragonfly-plus: no faster than the links between groups, {_paths(cluster)}"
+    if cluster.fabric.table is not None and uplinks is not None:
+        yield (
+            "links: no faster than the most loaded link of the table, on shortest paths that split evenly "
+            "and with the nodes in the order of their numbers"
+        )
     if cluster.fabric.oversubscription <= 1:
         return
     ratio = f"oversubscription {cluster.fabric.oversubscription:g}"

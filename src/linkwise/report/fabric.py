@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.network.collisions import Collisions
+    from linkwise.network.failures import Failure
     from linkwise.network.optics import Optics
     from linkwise.network.wiring import Wiring
 
@@ -20,8 +21,14 @@ __all__ = [
     "FailureResult",
     "OpticsResult",
     "SwitchesResult",
+    "drawn_collisions",
+    "electricity_of",
     "fabric_csv_rows",
     "fabric_result",
+    "failure_results",
+    "installed_gpus_per_node",
+    "optics_result",
+    "price_words",
 ]
 
 
@@ -110,7 +117,7 @@ class FabricResult(_Result):
         default=None, description="Of power_w, where its price is given."
     )
     reach_nodes: list[int] = Field(
-        description="Most nodes that one tier of these switches joins, two tiers, three."
+        description="Most nodes that one tier of these switches joins, two, three; empty for kind links."
     )
     oversubscription: float = Field(description="Links down over links up at the fullest leaf, as wired.")
     bisection_bytes_per_s: float = Field(description="Between two halves of the nodes, one direction.")
@@ -140,6 +147,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
     from linkwise.network.clos import parts_of
+    from linkwise.network.failures import worst_failures
     from linkwise.network.optics import optics_of, switch_power_w
     from linkwise.network.reach import reach_nodes
 
@@ -151,7 +159,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
-    gpus_per_node = _installed_gpus_per_node(cluster)
+    gpus_per_node = installed_gpus_per_node(cluster)
     return FabricResult(
         name=cluster.name,
         kind=str(wiring.kind),
@@ -169,10 +177,10 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
             spine_core=wiring.core_cables,
             same_tier=wiring.global_cables,
         ),
-        optics=_optics(optics),
+        optics=optics_result(optics),
         power_w=power_w,
         switch_power_w=switches_w,
-        electricity_usd_per_year=_electricity(cluster, power_w),
+        electricity_usd_per_year=electricity_of(cluster, power_w),
         reach_nodes=list(
             reach_nodes(
                 kind=wiring.kind,
@@ -185,14 +193,14 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         bisection_bytes_per_s=bisection,
         bisection_fraction=bisection / full if full else None,
         collisions=collisions,
-        failures=_failures(wiring, gpus_per_node),
+        failures=failure_results(worst_failures(wiring, gpus_per_node=gpus_per_node)),
         arithmetic=list(wiring.arithmetic),
         assumptions=[
             *cluster.assumptions,
             *_wiring_words(wiring, cluster.fabric.oversubscription),
             f"power: {power_words}",
             optics.words,
-            *_price_words(cluster),
+            *price_words(cluster),
             *collision_words,
             "failures: one part at a time, and traffic spreads evenly over the links that are left",
         ],
@@ -217,8 +225,14 @@ def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
     yield from (row for row in rows if row[-1])
 
 
-def _installed_gpus_per_node(cluster: Cluster) -> int:
-    """Return the GPUs of one node that is wired, in use or not."""
+def installed_gpus_per_node(cluster: Cluster) -> int:
+    """Return the GPUs of one node that is wired, in use or not.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
     if cluster.system is None:
         return cluster.gpus_per_node
     from linkwise import catalog
@@ -226,7 +240,16 @@ def _installed_gpus_per_node(cluster: Cluster) -> int:
     return catalog.system(cluster.system).gpus_per_node
 
 
-def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
+def electricity_of(cluster: Cluster, power_w: float | None) -> float | None:
+    """Return what electricity costs in a year; ``None`` where power or price is not known [USD].
+
+    Parameters
+    ----------
+    cluster
+        With prices, or without.
+    power_w
+        Of the fabric [W].
+    """
     from linkwise.network.optics import electricity_usd_per_year
 
     if cluster.prices is None or power_w is None:
@@ -234,15 +257,27 @@ def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
     return electricity_usd_per_year(power_w, cluster.prices)
 
 
-def _price_words(cluster: Cluster) -> Iterator[str]:
+def price_words(cluster: Cluster) -> Iterator[str]:
+    """Yield what prices count.
+
+    Parameters
+    ----------
+    cluster
+        With prices, or without.
+    """
     if cluster.prices is not None:
         loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
         yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
 
 
-def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
-    from linkwise.network.failures import worst_failures
+def failure_results(found: Iterable[Failure]) -> list[FailureResult]:
+    """Return failures as they are published.
 
+    Parameters
+    ----------
+    found
+        The worst of each class.
+    """
     return [
         FailureResult(
             part=each.part,
@@ -252,7 +287,7 @@ def _failures(wiring: Wiring, gpus_per_node: int) -> list[FailureResult]:
             remaining_fraction=each.remaining_fraction,
             cut_off_gpus=each.cut_off_gpus,
         )
-        for each in worst_failures(wiring, gpus_per_node=gpus_per_node)
+        for each in found
     ]
 
 
@@ -264,7 +299,14 @@ def _switches(wiring: Wiring) -> SwitchesResult:
     )
 
 
-def _optics(optics: Optics) -> OpticsResult:
+def optics_result(optics: Optics) -> OpticsResult:
+    """Return transceivers as they are published.
+
+    Parameters
+    ----------
+    optics
+        As counted.
+    """
     return OpticsResult(
         ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
     )
@@ -281,10 +323,19 @@ def _collisions(cluster: Cluster, wiring: Wiring) -> tuple[CollisionsResult, tup
     from linkwise.network.collisions import collisions_of
 
     found = collisions_of(wiring, queue_pairs=routing.queue_pairs)
-    return _drawn(str(routing.kind), found), _collision_words(wiring, found)
+    return drawn_collisions(str(routing.kind), found), _collision_words(wiring, found)
 
 
-def _drawn(routing: str, found: Collisions) -> CollisionsResult:
+def drawn_collisions(routing: str, found: Collisions) -> CollisionsResult:
+    """Return collisions as they are published.
+
+    Parameters
+    ----------
+    routing
+        Its name.
+    found
+        As drawn.
+    """
     return CollisionsResult(
         routing=routing,
         queue_pairs=found.queue_pairs,

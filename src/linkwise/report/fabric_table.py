@@ -49,7 +49,8 @@ def _heading(result: FabricResult) -> Iterator[str]:
     name = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in result.name)
     yield f"{name}: {nodes}, {result.kind} {result.link}, {counted(result.tiers, 'tier')} of {result.switch}"
     if result.networks > 1:
-        yield f"{result.networks} networks that are alike and not joined; counts are of all of them"
+        alike = "" if result.kind == "links" else "alike and "
+        yield f"{result.networks} networks that are {alike}not joined; counts are of all of them"
 
 
 def _print_parts(result: FabricResult, console: Console) -> None:
@@ -97,7 +98,8 @@ def _capacity(result: FabricResult) -> Iterator[str]:
         yield f"Oversubscription at the fullest leaf, as wired: {result.oversubscription:.3g} to 1"
     tiers = ("one switch", "two tiers", "three tiers")
     reach = ", ".join(f"{name} {nodes:,}" for name, nodes in zip(tiers, result.reach_nodes, strict=False))
-    yield f"Most nodes that these switches join: {reach}"
+    if reach:
+        yield f"Most nodes that these switches join: {reach}"
     yield from _collision_lines(result.collisions)
 
 
