@@ -41,7 +41,7 @@ def link_collisions(graph: LinkGraph, *, queue_pairs: int, seeds: int = SEEDS) -
     Notes
     -----
     A flow carries 1/q of a cable of its node. The most loaded cable between switches is set over the most
-    loaded where the same traffic splits evenly, both at least as slow as a cable of a node.
+    loaded where every NIC sends alike to all those on other switches, or over the cable of a node.
     """
     flows = int(graph.end_cables.sum()) * queue_pairs
     targets = np.unique(graph.end_switch)
@@ -52,9 +52,9 @@ def link_collisions(graph: LinkGraph, *, queue_pairs: int, seeds: int = SEEDS) -
         return _collisions(queue_pairs, flows, [], seeds=0)
     near = np.stack([graph.distances(targets[[place]]) for place in range(len(targets))])
     paths = _Paths(graph, near)
-    found = [
-        paths.slowdown(np.searchsorted(targets, graph.end_switch), queue_pairs, seed) for seed in range(drawn)
-    ]
+    leaf = np.searchsorted(targets, graph.end_switch)
+    even = max(1.0, paths.even())
+    found = [max(1.0, paths.slowest(leaf, queue_pairs, seed) / even) for seed in range(drawn)]
     return _collisions(queue_pairs, flows, found, seeds=drawn)
 
 
@@ -85,13 +85,11 @@ class _Paths:
         self.first = np.concatenate(([0], np.cumsum(count)[:-1]))
         self.rate = (graph.bytes_per_s / graph.cables)[self.trunk]
 
-    def slowdown(self, leaf: Ints, queue_pairs: int, seed: int) -> float:
-        """Return the time of the most loaded cable over that of even spreading, with one draw."""
+    def slowest(self, leaf: Ints, queue_pairs: int, seed: int) -> float:
+        """Return the time of the most loaded cable over that of a NIC, with one draw."""
         rng = np.random.default_rng(seed)
         source, target, rate = self._pairs(leaf, rng)
-        slowest = self._drawn(source, target, rate, queue_pairs, rng)
-        even = self._even(source, target, rate)
-        return max(1.0, slowest) / max(1.0, even)
+        return self._drawn(source, target, rate, queue_pairs, rng)
 
     def _pairs(self, leaf: Ints, rng: np.random.Generator) -> tuple[Ints, Ints, Floats]:
         """Return the targets at both ends of each flow, and the rate of its cable; within its network."""
@@ -131,12 +129,18 @@ class _Paths:
             todo = todo[~nearer]
         return chosen
 
-    def _even(self, source: Ints, target: Ints, rate: Floats) -> float:
+    def even(self) -> float:
+        """Return the time of the most loaded cable where every NIC sends alike to all on other switches."""
         graph, targets = self.graph, np.unique(self.graph.end_switch)
+        place = np.searchsorted(targets, graph.end_switch)
+        nics = np.bincount(place, weights=graph.end_cables, minlength=len(targets))
+        rates = np.bincount(place, weights=graph.end_bytes_per_s, minlength=len(targets))
+        network = graph.networks()[targets]
+        others = np.bincount(network, weights=nics)[network] - nics
         load = np.zeros(len(graph.tail))
-        for goal in np.unique(target):
-            mine = target == goal
+        for goal in range(len(targets)):
+            sends = (network == network[goal]) & (targets != targets[goal])
             at_switch = np.zeros(len(graph.names))
-            np.add.at(at_switch, targets[source[mine]], rate[mine])
+            at_switch[targets[sends]] = rates[sends] * nics[goal] / others[sends]
             load += descend(graph, self.near[goal], at_switch, graph.cables.astype(np.float64))
         return float(np.max(load / graph.bytes_per_s, initial=0.0))

@@ -185,7 +185,7 @@ def _collisions(cluster: Cluster, graph: LinkGraph) -> tuple[CollisionsResult, t
     found = link_collisions(graph, queue_pairs=routing.queue_pairs)
     words = (
         "collisions: every NIC sends at once to a NIC on another switch; each queue pair draws, at every "
-        "switch, one of the cables on shortest paths. Set over the same traffic spread evenly"
+        "switch, one of the cables on shortest paths. Set over traffic that spreads evenly"
     )
     return drawn_collisions(str(routing.kind), found), (words,)
 
