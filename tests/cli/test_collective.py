@@ -206,3 +206,35 @@ def test_validation_of_nothing_cannot_be_scored(capsys, tmp_path):
 def test_validation_without_the_runs_is_told(capsys):
     assert run(["validate", "collectives", FILES[0]]) == ExitCode.WRONG_INPUT
     assert "--runs" in capsys.readouterr().err
+
+
+def test_measured_times_are_laid_over_the_model(capsys):
+    log = str(DATA / "nccl_tests" / "all-reduce-2n.txt")
+    asked = ("collective", "all_reduce", "dgx-h100:2", "--measured", log, "--sizes", "1GiB,3GiB,16GiB")
+    result = json.loads(printed(capsys, *asked, "--format", "json"))
+    assert [row["basis"] for row in result["rows"]] == ["measured", "interpolated", "scaled"]
+    # 1 GiB: busbw 446.12 GB/s in the log.
+    assert result["rows"][0]["busbw_bytes_per_s"] == pytest.approx(446.12e9, rel=1e-3)
+    table = printed(capsys, *asked)
+    assert "interpolated" in table
+    assert "90 % interval" not in table.splitlines()[2]
+    for words, says in (
+        (("--compare", log), "--measured and --compare: give one"),
+        (("--protocol", "ll"), "--protocol: no effect on times that were measured"),
+    ):
+        assert run((*asked, *words)) == ExitCode.WRONG_INPUT
+        assert says in capsys.readouterr().err
+
+
+def test_changes_of_nodes_that_take_part_count(capsys):
+    there = str(Path(__file__).parents[2] / "examples" / "h100-256-changed.yaml")
+    asked = ("collective", "all_gather", there, "--sizes", "1GiB", "--format", "json")
+    all_nodes, first = (json.loads(printed(capsys, *asked, "--gpus", gpus)) for gpus in ("32", "24"))
+    assert all_nodes["rows"][0]["busbw_bytes_per_s"] < 0.6 * first["rows"][0]["busbw_bytes_per_s"]
+    assert any("0.5 of the rate of the NICs is left" in words for words in all_nodes["assumptions"])
+    assert "changes: no NIC that takes part is changed" in first["assumptions"]
+
+
+def test_validation_says_what_it_took_for_empty_cells(capsys):
+    out = printed(capsys, "validate", "collectives", *FILES)
+    assert "l40s-2n2g-ar: nic_gbit_per_s is empty, assumed: 400 Gbit/s" in out

@@ -42,7 +42,7 @@ def leaf_spine(tmp_path):
     path = tmp_path / "leaf.yaml"
     fabric = "fabric: {kind: leaf-spine, link: infiniband-ndr-400}\n"
     path.write_text(
-        f"linkwise: cluster/1\nname: leafy\nnodes: 4\nnode: dgx-h100\n{fabric}prices: prices.yaml\n"
+        f"linkwise: cluster/1\nname: leafy\nnodes: 16\nnode: dgx-h100\n{fabric}prices: prices.yaml\n"
     )
     return str(path)
 
@@ -115,8 +115,8 @@ def test_compare_prices_tokens_runs_and_break_even(compared, leaf_spine):
     _, out, _ = compared(*arguments, "--format", "json")
     result = json.loads(out)
     for each in result["clusters"]:
-        # 32 GPUs at 2.50 USD an hour; 4 nodes of 10.2 kW at 0.10 USD/kWh and PUE 1.3.
-        usd = each["step_time_s"] / 3600 * (32 * 2.5 + 40.8 * 1.3 * 0.1)
+        # 128 GPUs at 2.50 USD an hour; 16 nodes of 10.2 kW at 0.10 USD/kWh and PUE 1.3.
+        usd = each["step_time_s"] / 3600 * (128 * 2.5 + 163.2 * 1.3 * 0.1)
         assert each["price_usd_per_token"] == pytest.approx(usd / (64 * 4096))
         assert each["price_usd_per_run"] == pytest.approx(15e12 * each["price_usd_per_token"])
         assert each["usd_per_gpu_hour"] == pytest.approx(2.5 + 40.8 / 32 * 1.3 * 0.1)
@@ -203,7 +203,10 @@ def test_compare_reads_standard_input(compared, monkeypatch):
         ([JOB, CLUSTER, "--domains", ""], "--domains: '' in '' is not a number of GPUs"),
         ([JOB, CLUSTER, "--fabrics", "roce-400,"], "--fabrics: '' in 'roce-400,'"),
         ([JOB, CLUSTER, "--fabrics", "roce-800"], "--fabrics: roce-800 carries 800 Gbit/s"),
-        ([JOB, CLUSTER, "--oversubscription", "1,2"], "--oversubscription: has no effect on h100-256"),
+        (
+            [JOB, CLUSTER, "--oversubscription", "1,2"],
+            "--oversubscription: has no effect: all 256 GPUs are below one set of leaves",
+        ),
         *(
             (
                 [JOB, CLUSTER, "--oversubscription", f"1,{value}"],

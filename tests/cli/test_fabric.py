@@ -6,6 +6,7 @@ import json
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -344,3 +345,19 @@ def test_a_link_of_its_own_leaves_the_switch_unknown(capsys, written):
     path = written("{kind: fat-tree, link: infiniband-hdr-200}", nodes=1000)
     assert run(["fabric", str(path)]) == ExitCode.INCONCLUSIVE
     assert "the switch of dgx-h100:1000 is not known" in capsys.readouterr().err
+
+
+def test_changes_leave_the_bill_and_lower_what_is_carried(capsys):
+    there = str(Path(__file__).parents[2] / "examples" / "h100-256-changed.yaml")
+    assert run(("fabric", there, "--format", "json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["switches"] == {"leaf": 8, "spine": 4, "core": 0}
+    assert found["cables"]["node_leaf"] == 256
+    # Of the first leaf 4 of 32 links up are lost, and half of one down.
+    assert found["oversubscription"] == pytest.approx(31.5 / 28)
+    assert found["bisection_bytes_per_s"] < found["as_built"]["bisection_bytes_per_s"]
+    assert len(found["changes"]) == 4
+    assert run(("fabric", there)) == 0
+    table = capsys.readouterr().out
+    for words in ("parts are counted as built", "with the changes: at most", "on top of the changes"):
+        assert words in table

@@ -49,3 +49,14 @@ def test_growth_limit_without_a_fabric_is_one_domain():
 @pytest.mark.parametrize("text", ["dgx-h100:4", "gb200-nvl72:18"])
 def test_growth_limit_of_fabrics_of_several_tiers_is_not_known(text):
     assert growth_limit(load_cluster(text)) is None
+
+
+def test_larger_clusters_keep_slow_nics_and_lose_changes_of_switches():
+    there = parse_cluster(
+        "linkwise: cluster/1\nnodes: 64\nnode: dgx-h100\nchanges:\n  - {nodes: node 5, missing: true}\n"
+        "  - {nics: node 1 nic 0, fraction: 0.5}\n  - {switches: spine 1, missing: true}\n"
+    )
+    assert grown_cluster(there, 1).changes == there.changes
+    twice = grown_cluster(there, 2)
+    assert (twice.gpus, len(twice.changes)) == (2 * 63 * 8, 2)
+    assert twice.node_bytes_per_s == there.node_bytes_per_s

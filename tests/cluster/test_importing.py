@@ -185,6 +185,24 @@ def test_scan_of_a_rail_optimized_fabric_says_all_but_the_gpu():
     assert any("not counted as nodes, they have few ports: login1 (1)" in note for note in found.notes)
     assert any("gpu002 mlx5_5 [1] - MF0;leaf5:MQM9700/U1 [3] at 2xNDR" in note for note in found.notes)
     assert "# note: ibnetdiscover-rails.txt: degraded links of nodes" in found.text
+    assert '  - {nics: "node 2 nic 5", rate: "200 Gbit/s"}  # gpu002 mlx5_5 [1]' in found.text
+    assert cluster.node_bytes_per_s == pytest.approx(0.5 * 8 * 50e9)
+
+
+def test_port_of_a_scan_that_is_missing_is_told_by_its_name():
+    text = texts("ibnetdiscover-rails.txt").popitem()[1]
+    kept = [each for each in text.split("\n\n") if '\nCa\t1 "H-a088c20300010003"' not in each]
+    lines = [line for line in "\n\n".join(kept).splitlines() if "gpu001 mlx5_3" not in line]
+    found = import_cluster({"f": "\n".join(lines)}, system="dgx-h100")
+    assert '{nics: "node 1 nic 3", missing: true}  # gpu001 mlx5_3 1 has no link' in found.text
+    assert parse_cluster(found.text).node_bytes_per_s == pytest.approx(0.5 * 7 * 50e9)
+
+
+def test_slow_links_are_a_note_where_the_document_counts_otherwise():
+    for options in ({"nodes": 8}, {"link": "infiniband-hdr-200"}):
+        found = imported("ibnetdiscover-rails.txt", system="dgx-h100", **options)
+        assert "changes:" not in found.text.replace("changes: the", "")
+        assert any("1 slow or missing NIC not written as changes" in note for note in found.notes)
 
 
 def test_scan_of_a_leaf_spine_fabric_names_the_degraded_link():
@@ -377,3 +395,18 @@ def test_interfaces_without_a_rate_count_and_slow_ones_do_not():
 def test_a_kubernetes_list_without_nodes_is_called_so(text):
     said = refusal({"nodes.json": text}, system="dgx-h100")
     assert "nodes.json: items: is a Kubernetes list without nodes" in said
+
+
+def test_slow_port_of_a_topology_is_a_change_of_the_node_of_its_file():
+    whole = texts("nccl-dgx-h100.xml").popitem()[1]
+    before, slow, after = whole.partition('speed="400000"')
+    slow = before + slow.replace("400000", "200000") + after
+    found = import_cluster({"a": whole, "b": slow})
+    assert '- {nics: "node 1 nic 0", rate: "200 Gbit/s"}  # mlx5_0 at 200 Gbit/s' in found.text
+    cluster = parse_cluster(found.text)
+    assert (cluster.system, cluster.node_bytes_per_s) == ("dgx-h100", pytest.approx(0.5 * 8 * 50e9))
+    scan = texts("ibnetdiscover-rails.txt")
+    both = import_cluster({"b": slow} | scan)
+    # The scan knows its nodes and goes before what one file leads to assume.
+    assert both.text.count("{nics:") == 1
+    assert '{nics: "node 2 nic 5"' in both.text

@@ -66,7 +66,6 @@ def test_variants_of_the_domain_have_the_same_gpus_and_nics():
         ),
         ("gb200-nvl72:36", {"domains": (6,)}, "domains", "neither whole nodes"),
         ("gb200-nvl72:36", {"domains": (0,)}, "domains", "neither whole nodes"),
-        ("dgx-h100:4", {"oversubscription": (1.0, 2.0)}, "oversubscription", "rail-optimized"),
         ("dgx-h100:4", {"fabrics": ("roce-400", "roce-400")}, "fabrics", "given twice"),
         ("dgx-h100:4", {"fabrics": ("roce-800",)}, "fabrics", "more than a NIC"),
         ("dgx-h100:4", {"fabrics": ("roce-4000",)}, "fabrics", "did you mean"),

@@ -49,7 +49,7 @@ def test_hop_carries_the_share_of_a_tensor_rank():
         "tokens": 2048,
         "hidden": 12288,
         "tensor": 8,
-        "nic_hop_bytes_per_s": 25e9,
+        "hop_nic_bytes_per_s": 25e9,
         "network_latency_s": 5e-6,
     }
     # 2 x 2048 x 12288 bytes are 50.3 MB; an eighth of it takes 252 us at 25 GB/s

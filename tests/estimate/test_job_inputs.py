@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from linkwise import catalog
-from linkwise.cluster import FabricKind, load_cluster
+from linkwise.cluster import load_cluster
 from linkwise.errors import InputError
 from linkwise.estimate.job_inputs import (
     LAYOUT_COLUMNS,
@@ -39,14 +39,6 @@ def test_share_when_a_dgx_h100_has_a_nic_per_gpu_is_400_gbit_per_s():
     assert columns["network_fraction"] == 0.97  # alone, of the catalogue
     assert columns["network_contention"] == "network_contention_rdma"
     assert columns["network_latency_s"] == pytest.approx(5e-6)
-
-
-def test_share_when_the_leaves_are_oversubscribed_is_divided_unless_rails_stay_on_theirs():
-    cluster = load_cluster("dgx-h100:32")
-    tree = replace(cluster, fabric=replace(cluster.fabric, kind=FabricKind.FAT_TREE, oversubscription=2.0))
-    rails = replace(cluster, fabric=replace(cluster.fabric, oversubscription=2.0))
-    assert network_columns(tree)["nic_bytes_per_s"] == pytest.approx(25e9)
-    assert network_columns(rails)["nic_bytes_per_s"] == pytest.approx(50e9)
 
 
 def test_fraction_when_the_transport_is_no_rdma_is_that_of_its_link():

@@ -172,13 +172,13 @@ def test_what_was_asked_for_is_not_said_to_be_chosen(operation, limits, words):
     assert ("as NCCL chooses it" in found) is (len(limits) == 1)
 
 
-def test_collisions_are_said_once_not_to_be_priced():
+def test_collisions_are_said_once():
     cluster = parse_cluster(
         "linkwise: cluster/1\nnodes: 16\nnode: dgx-h100\n"
         "fabric: {kind: fat-tree, routing: {ecmp: {queue_pairs: 4}}}\n"
     )
     lines = list(assumptions_of(cluster, setting_of(cluster), "all_reduce"))
-    assert sum("not priced" in line for line in lines) == 1
+    assert sum("routing ecmp, queue pairs of a connection: 4" in line for line in lines) == 1
 
 
 def test_networks_are_written_as_links_are():

@@ -17,9 +17,9 @@ from linkwise.network.uplinks import uplinks_of
 GIB = 2.0**30
 
 
-def cluster(nodes=100, kind="leaf-spine", oversubscription=1.0, node="dgx-h100"):
+def cluster(nodes=100, kind="leaf-spine", oversubscription=1.0, node="dgx-h100", routing="adaptive"):
     parts = "link: infiniband-ndr-400, switch: quantum-2-qm9700"
-    fabric = f"{{kind: {kind}, {parts}, oversubscription: {oversubscription}}}"
+    fabric = f"{{kind: {kind}, {parts}, oversubscription: {oversubscription}, routing: {routing}}}"
     return parse_cluster(f"linkwise: cluster/1\nnodes: {nodes}\nnode: {node}\nfabric: {fabric}\n")
 
 
@@ -111,3 +111,31 @@ def test_no_time_beats_the_bytes_over_the_bisection(nodes, kind, oversubscriptio
     cut = bisection_bytes_per_s(wiring, link_bytes_per_s=50e9)
     least = crossing_bytes(operation, there.gpus) * GIB / cut
     assert seconds(operation, there) >= least * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "all_to_all"])
+@pytest.mark.parametrize("kind", ["fat-tree", "rail-optimized"])
+def test_hashes_never_make_faster_and_more_queue_pairs_collide_less(operation, kind):
+    times = [
+        seconds(operation, cluster(nodes=256, kind=kind, routing=f"{{ecmp: {{queue_pairs: {pairs}}}}}"))
+        for pairs in (1, 2, 4, 16)
+    ]
+    even = seconds(operation, cluster(nodes=256, kind=kind))
+    assert times == sorted(times, reverse=True)
+    assert times[-1] >= even * (1 - 1e-9)
+
+
+def test_rings_collide_where_all_nics_of_a_node_share_a_leaf_and_not_on_rails():
+    """The 8 NICs of the last node of a leaf choose among 32 links; on rails each has its leaf alone."""
+    hashed = {"nodes": 256, "routing": "ecmp"}
+    assert seconds("all_gather", cluster(kind="fat-tree", **hashed)) > 1.5 * seconds(
+        "all_gather", cluster(kind="fat-tree", nodes=256)
+    )
+    assert seconds("all_gather", cluster(kind="rail-optimized", **hashed)) == pytest.approx(
+        seconds("all_gather", cluster(kind="rail-optimized", nodes=256))
+    )
+
+
+def test_pinned_and_sprayed_flows_do_not_collide():
+    times = {seconds("all_to_all", cluster(routing=how)) for how in ("adaptive", "spray", "pinned")}
+    assert len(times) == 1

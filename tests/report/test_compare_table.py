@@ -133,7 +133,7 @@ def test_assumptions_name_the_clusters_they_are_of(two):
         said.startswith("cluster 1: fabric taken from the default of dgx-h100") for said in two.assumptions
     )
     assert sum("gradients are kept" in said for said in two.assumptions) == 1
-    assert any("not modelled are colliding flows" in said for said in two.assumptions)
+    assert any("not modelled are congestion" in said for said in two.assumptions)
 
 
 def test_write_comparison_has_one_row_per_cluster_with_the_wall(two):

@@ -10,6 +10,7 @@ import numpy as np
 from linkwise.calibrate.measured import MeasuredLayout, MeasuredRun
 from linkwise.estimate.columns import Evaluation, Floats, Integers, Table
 from linkwise.estimate.constants import BoundColumns, bind_columns
+from linkwise.estimate.crossing import tier_columns
 from linkwise.estimate.inputs import model_inputs
 from linkwise.estimate.job_inputs import stack_columns
 from linkwise.estimate.terms import TERMS
@@ -140,6 +141,7 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "network_fraction": fraction,
         "network_contention": 1.0 if tcp else "network_contention_rdma",
         "hop_network_fraction": TCP_BY_GPUS[0] if tcp else fraction,
+        **tier_columns(None, gpus=run.gpus, domain_gpus=run.domain_gpus),
         "domain_gpus": float(run.domain_gpus),
         "gpus": float(run.gpus),
         "sequence_length": float(run.sequence_length),

@@ -73,8 +73,9 @@ def export(*, form: str, source: str, output: str | None) -> None:
     """Write a cluster for another program.
 
     FORMAT is nccl-xml (one node, for NCCL_TOPO_FILE), slurm-tree or slurm-block (topology.conf), slurm-yaml
-    (topology.yaml), topograph (JSON), kueue (a Topology and node labels), containerlab or astra-sim. CLUSTER
-    is a cluster/1 document or SYSTEM:NODES. What it does not say, such as the names of nodes, is assumed.
+    (topology.yaml), topograph (JSON), kueue (a Topology and node labels), containerlab, astra-sim or
+    calculon. CLUSTER is a cluster/1 document or SYSTEM:NODES. What it does not say, such as the names of
+    nodes, is assumed.
 
     \b
     linkwise cluster export slurm-tree dgx-h100:64 --output topology.conf

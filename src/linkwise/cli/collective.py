@@ -13,6 +13,7 @@ from linkwise.errors import ExitCode, InputError, UnknownName
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.nccl.communicator import Limits
+    from linkwise.readers.nccl_tests import NcclTestsRun
     from linkwise.report.collective_result import CollectiveResult
 
 __all__ = ["collective"]
@@ -27,7 +28,7 @@ _LARGEST_BYTES = 2**63 - 1
     "--gpus",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Use the first N GPUs; all by default, with --compare those of LOG.",
+    help="Use the first N GPUs; all by default, with a LOG those of it.",
 )
 @click.option(
     "--sizes",
@@ -43,6 +44,11 @@ _LARGEST_BYTES = 2**63 - 1
     help="Set what nccl-tests printed, or wrote as JSON (-J), beside it; - is standard input.",
 )
 @click.option(
+    "--measured",
+    metavar="LOG",
+    help="Take the times that nccl-tests measured, printed or as JSON (-J), before those of the model.",
+)
+@click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def collective(
@@ -54,6 +60,7 @@ def collective(
     algorithm: str | None,
     protocol: str | None,
     log: str | None,
+    measured: str | None,
     form: str,
 ) -> int:
     """Print time, algbw and busbw of a collective over sizes, as nccl-tests would.
@@ -66,15 +73,24 @@ def collective(
     would explain it. It leaves with 0 where the run is as it should be, 1 where it is below, and 3 where
     nothing can be told.
 
+    --measured lays a run over the model: its sizes have the times measured, sizes between them are
+    interpolated, and those outside scaled by the nearest; the column basis says which.
+
     \b
     linkwise collective all_reduce dgx-h100:4 --sizes 1MiB:1GiB
     linkwise collective all_gather dgx-a100:2 --algorithm ring --protocol simple
     linkwise collective all_reduce dgx-h100:2 --compare all_reduce.log
+    linkwise collective all_reduce dgx-h100:2 --measured all_reduce.log --sizes 1MiB:16GiB
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cluster import load_cluster
 
     asked = _operation(operation)
     limits = _limits(asked, algorithm, protocol)
+    if measured is not None:
+        _check_measured(cluster, measured, log, algorithm=algorithm, protocol=protocol)
+        column = _sizes(sizes or "8B:16GiB")
+        _lay_over(asked, load_cluster(cluster), column, measured, gpus=gpus, form=form)
+        return ExitCode.DONE
     if log is None:
         column = _sizes(sizes or "8B:16GiB")
         _predict(asked, load_cluster(cluster), column, gpus=gpus, limits=limits, form=form)
@@ -106,17 +122,49 @@ def _predict(
     _print(result, form)
 
 
+def _check_measured(
+    cluster: str, measured: str, log: str | None, *, algorithm: str | None, protocol: str | None
+) -> None:
+    """Refuse what has no effect beside measured times, and one standard input for two."""
+    if log is not None:
+        raise InputError("--measured and --compare: give one; a run is set beside the model, or laid over it")
+    given = {"--algorithm": algorithm, "--protocol": protocol}
+    if named := [name for name, word in given.items() if word is not None]:
+        raise InputError(f"{' and '.join(named)}: no effect on times that were measured; leave it out")
+    if measured == cluster == "-":
+        raise InputError("CLUSTER and --measured cannot both be standard input; name a file for one of them")
+
+
+def _lay_over(
+    operation: str, cluster: Cluster, sizes: list[int], log: str, *, gpus: int | None, form: str
+) -> None:
+    import numpy as np
+
+    from linkwise.network.cluster_setting import assumptions_of
+    from linkwise.network.measured_collective import measured_collective, override_times
+    from linkwise.report.collective_result import overridden_collective_result
+
+    measured = measured_collective(operation, cluster, _run(log), gpus=gpus)
+    found = override_times(measured, np.array(sizes, dtype=np.float64))
+    assumptions = tuple(assumptions_of(cluster, measured.setting, operation))
+    _print(overridden_collective_result(found, measured, cluster=cluster, assumptions=assumptions), form)
+
+
+def _run(log: str) -> NcclTestsRun:
+    from linkwise.documents.text import STANDARD_INPUT, read_text
+    from linkwise.readers.nccl_tests import parse_nccl_tests
+
+    return parse_nccl_tests(read_text(log), path="<stdin>" if log == STANDARD_INPUT else log)
+
+
 def _compare(
     operation: str, cluster: Cluster, log: str, *, gpus: int | None, limits: Limits, form: str
 ) -> int:
-    from linkwise.documents.text import STANDARD_INPUT, read_text
     from linkwise.network.cluster_setting import assumptions_of
     from linkwise.network.collective_comparison import Verdict, compare_run
-    from linkwise.readers.nccl_tests import parse_nccl_tests
     from linkwise.report.collective_result import compared_collective_result
 
-    run = parse_nccl_tests(read_text(log), path="<stdin>" if log == STANDARD_INPUT else log)
-    found = compare_run(operation, cluster, run, gpus=gpus, limits=limits)
+    found = compare_run(operation, cluster, _run(log), gpus=gpus, limits=limits)
     assumptions = tuple(assumptions_of(cluster, found.setting, operation))
     _print(compared_collective_result(found, cluster=cluster, assumptions=assumptions), form)
     codes = {

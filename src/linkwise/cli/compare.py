@@ -96,6 +96,7 @@ def compare(
     axes = _axes(fabrics, domains, oversubscription)
     _refuse_axes(axes, [*clusters, *cluster_options])
     asked, there = read_job_and_clusters(job, clusters, cluster_options, options, axes=axes)
+    _refuse_idle_oversubscription(axes, there)
     result = _compared(asked, there, wall_gpus=wall_gpus, wall_share=wall_share, scaling=scaling)
     _print(result, form)
     if picture is not None:
@@ -151,6 +152,19 @@ def _refuse_axes(axes: VariantAxes, places: list[str]) -> None:
     if axes.given and len(places) > 1:
         names = ", ".join(f"--{name}" for name in axes.given)
         raise InputError(f"{names}: variants are of one cluster, but {len(places)} are given; leave one")
+
+
+def _refuse_idle_oversubscription(axes: VariantAxes, clusters: tuple[Cluster, ...]) -> None:
+    from linkwise.estimate.job_inputs import nvlink_domain
+    from linkwise.network.tiers import tiers_of
+
+    if not axes.oversubscription:
+        return
+    if not any(tiers_of(each, domain_gpus=nvlink_domain(each).gpus) for each in clusters):
+        largest = max(each.gpus for each in clusters)
+        words = f"has no effect: all {largest:,} GPUs are below one set of leaves, so that no link up is used"
+        todo = "give more nodes, or a fabric whose leaves take fewer of them"
+        raise DocumentError([Fault(key="--oversubscription", message=f"{words}; {todo}")])
 
 
 def _draw(result: CompareResult, path: Path) -> None:

@@ -120,7 +120,7 @@ def collectives(file: Path, runs_path: Path, form: str) -> int:
 
     score = validate_collectives(file, runs_path)
     result = collective_validation_result(score)
-    for words in score.assumed:
+    for words in score.assumed if form == "csv" else ():
         click.echo(f"linkwise: {runs_path}: {words}", err=True)
     _print_collectives(result, form)
     if not result.scored:

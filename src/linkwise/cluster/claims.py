@@ -22,10 +22,11 @@ class Claim:
     ----------
     key
         ``nodes gpu gpus_per_node nvlinks nvlink_domain_gpus nics nic nic_bytes_per_s link kind switch
-        oversubscription system``, or ``note`` for what no key of a document can hold.
+        oversubscription system``, ``change`` for a part that is missing or slow, or ``note`` for what no key
+        of a document can hold.
     value
         Its value: a name of the catalogue, a count, or a rate [bytes/s]; for ``nvlinks`` the numbers of
-        links of one GPU that would look the same.
+        links of one GPU that would look the same; for ``change`` selector and what is left.
     path
         The file it was read in, or the option that gives it.
     why
@@ -56,11 +57,14 @@ class Evidence:
         What no key holds, in sentences.
     faults
         Claims that contradict one another.
+    changes
+        Claims of parts that are missing or slow, each once.
     """
 
     claims: Mapping[str, Claim]
     notes: tuple[str, ...]
     faults: tuple[Fault, ...]
+    changes: tuple[Claim, ...] = ()
 
     def value(self, key: str) -> Any:
         """Return what is claimed of `key`, or ``None``.
@@ -99,7 +103,11 @@ def weigh(claims: Iterable[Claim], *, nodes: int | None) -> Evidence:
     faults: list[Fault] = []
     if nodes is not None:
         kept["nodes"] = Claim(key="nodes", value=nodes, path="--nodes", why=str(nodes), settled=True)
-    for claim in sorted(claims, key=lambda each: (not each.settled, each.assumed)):
+    stated = list(claims)
+    changes = {str(claim.value): claim for claim in stated if claim.key == "change"}
+    for claim in sorted(
+        (each for each in stated if each.key != "change"), key=lambda each: (not each.settled, each.assumed)
+    ):
         first = kept.setdefault(claim.key, claim)
         if claim.key == "note":
             notes.append(f"{claim.path}: {claim.why}")
@@ -111,7 +119,9 @@ def weigh(claims: Iterable[Claim], *, nodes: int | None) -> Evidence:
             else:
                 faults.append(_contradiction(first, claim))
     kept.pop("note", None)
-    return Evidence(claims=kept, notes=tuple(dict.fromkeys(notes)), faults=tuple(faults))
+    return Evidence(
+        claims=kept, notes=tuple(dict.fromkeys(notes)), faults=tuple(faults), changes=tuple(changes.values())
+    )
 
 
 def _contradiction(first: Claim, second: Claim) -> Fault:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from linkwise.cluster.changes import network_fraction
+
 if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
+    from linkwise.cluster.changes import Change
     from linkwise.cluster.link_table import LinkTable
     from linkwise.cluster.prices import Prices
 
@@ -119,7 +122,8 @@ class Fabric:
 class Cluster:
     """What there is to train on.
 
-    All nodes are alike. Counts are those in use: `gpus` and `gpus_per_domain` of a document lower them.
+    All nodes are alike, but for what `changes` says. Counts are those in use: `gpus` and `gpus_per_domain` of
+    a document lower them.
 
     Parameters
     ----------
@@ -155,7 +159,8 @@ class Cluster:
     prices
         What it costs, or ``None``: then no money is printed.
     changes
-        Degraded, missing or slow parts, by selector.
+        Missing or slow parts; `gpus` and `nvlink_domain_gpus` are without missing nodes, `nodes`,
+        `nics_per_node` and `nic_bytes_per_s` as built.
     assumptions
         What was taken for granted, in sentences for a reader.
     """
@@ -175,13 +180,13 @@ class Cluster:
     power_w: float | None = None
     full_domain_gpus: int | None = None
     prices: Prices | None = None
-    changes: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
     assumptions: tuple[str, ...] = ()
 
     @property
     def node_bytes_per_s(self) -> float:
-        """Return what all NICs of one node carry, one direction [bytes/s]."""
-        return self.nics_per_node * self.nic_bytes_per_s
+        """Return what all NICs of one node carry, changes counted, one direction [bytes/s]."""
+        return self.nics_per_node * self.nic_bytes_per_s * network_fraction(self)
 
     @property
     def gpu_network_bytes_per_s(self) -> float:

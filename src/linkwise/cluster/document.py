@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from linkwise import catalog
+from linkwise.cluster.changes_document import ChangeDocument, change_misfits
 from linkwise.cluster.cluster import FabricKind, GpuLinks, Routing, RoutingKind
 from linkwise.cluster.gpu_links import gpu_links_misfits
 from linkwise.cluster.link_table import LinkTable, read_link_table, table_of_rows
@@ -31,6 +32,7 @@ from linkwise.errors import DocumentError, InputError
 __all__ = [
     "HEADER",
     "LARGEST_OVERSUBSCRIPTION",
+    "MOST_CHANGES",
     "ClusterDocument",
     "EcmpDocument",
     "FabricDocument",
@@ -41,6 +43,9 @@ HEADER = "cluster/1"
 
 LARGEST_OVERSUBSCRIPTION = 1000
 """Down-links over up-links; more than that is a slip of the pen."""
+
+MOST_CHANGES = 5_000
+"""Changes of one document; a selector may name many parts."""
 
 NICS_PER_GPU = 2
 """NICs that a server has slots for, for each GPU: no system of the catalogue has more."""
@@ -57,13 +62,6 @@ def _known(kind: str) -> AfterValidator:
     """Return the check that a name is one of the catalogue; an alias becomes the name."""
     find: Callable[[str], Any] = getattr(catalog, kind)
     return AfterValidator(lambda given: find(given).name)
-
-
-def _without_effect(given: object) -> object:
-    """Refuse what this version knows but does not use; the default of a key changes nothing and passes."""
-    if given:
-        raise InputError("has no effect yet in this version; leave it out")
-    return given
 
 
 def _prices(given: object, info: ValidationInfo) -> Prices | None:
@@ -295,13 +293,14 @@ class ClusterDocument(Document):
     prices: Annotated[
         Prices | None, PlainValidator(_prices), WithJsonSchema({"type": ["string", "null"]})
     ] = Field(default=None, description="Path of a prices/1 document, relative to this one.")
-    changes: Annotated[list[Any], AfterValidator(_without_effect)] = Field(
-        default_factory=list, description="Degraded, missing or slow parts."
+    changes: Annotated[list[ChangeDocument], Field(max_length=MOST_CHANGES)] = Field(
+        default_factory=list, description="Missing or slow NICs, links, nodes, GPUs and switches."
     )
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
         faults = [*misfits(self), *self._price_misfits()]
+        faults += [] if faults else [*change_misfits(self)]
         if faults:
             raise Misfits(faults)
         return self

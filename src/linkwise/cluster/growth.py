@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from linkwise.cluster.changes import changes_of_fabric
 from linkwise.cluster.cluster import FabricKind
 from linkwise.cluster.parts import switch_ends
 
@@ -27,11 +28,19 @@ def grown_cluster(cluster: Cluster, times: int) -> Cluster:
     Notes
     -----
     An NVLink domain that too few nodes left partly empty fills up first. Whether the fabric can be wired so
-    large is `growth_limit`'s to say.
+    large is `growth_limit`'s to say. Missing nodes are as large a share of the larger cluster; changes of
+    links and switches are left out, as those of a larger fabric are others.
     """
     gpus = cluster.gpus * times
     full = cluster.full_domain_gpus or cluster.nvlink_domain_gpus
-    return replace(cluster, nodes=cluster.nodes * times, gpus=gpus, nvlink_domain_gpus=min(full, gpus))
+    fabric = changes_of_fabric(cluster.changes) if times > 1 else ()
+    return replace(
+        cluster,
+        nodes=cluster.nodes * times,
+        gpus=gpus,
+        nvlink_domain_gpus=min(full, gpus),
+        changes=tuple(change for change in cluster.changes if change not in fabric),
+    )
 
 
 def growth_limit(cluster: Cluster) -> tuple[int, str] | None:

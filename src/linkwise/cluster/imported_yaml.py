@@ -35,7 +35,9 @@ class Line:
     comment: str = ""
 
 
-def imported_yaml(lines: Sequence[Line], *, read: Iterable[str], notes: Iterable[str]) -> str:
+def imported_yaml(
+    lines: Sequence[Line], *, read: Iterable[str], notes: Iterable[str], changes: Sequence[Line] = ()
+) -> str:
     """Return the text of a document.
 
     Parameters
@@ -46,9 +48,12 @@ def imported_yaml(lines: Sequence[Line], *, read: Iterable[str], notes: Iterable
         What each file was read as.
     notes
         What no key holds: it is written as comments.
+    changes
+        Entries of `changes`, each a mapping; their keys do not matter.
     """
     head = ["# Imported by 'linkwise cluster import'.", *(f"# read {_one_line(each)}" for each in read)]
-    body = [f"{HEADER_KEY}: {HEADER}", *_body(lines)]
+    body = [f"{HEADER_KEY}: {HEADER}", *_body(lines), *(["changes:"] if changes else [])]
+    body += [f"  - {_value(line.value)}{_comment(line)}" for line in changes]
     foot = [f"# note: {_one_line(each)}" for each in notes]
     return "\n".join([*head, *body, *foot]) + "\n"
 
@@ -60,11 +65,16 @@ def _body(lines: Iterable[Line]) -> Iterator[str]:
         if section and not opened:
             opened = True
             yield f"{section}:"
-        comment = f"  # {_one_line(line.comment)}" if line.comment else ""
-        yield f"{'  ' if section else ''}{key}: {_value(line.value)}{comment}"
+        yield f"{'  ' if section else ''}{key}: {_value(line.value)}{_comment(line)}"
+
+
+def _comment(line: Line) -> str:
+    return f"  # {_one_line(line.comment)}" if line.comment else ""
 
 
 def _value(value: str | float | Mapping[str, str | int]) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key}: {_value(each)}' for key, each in value.items())}}}"
     if isinstance(value, str):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from linkwise import catalog
 from linkwise.catalog import System
-from linkwise.cluster.claims import Claim, Evidence, weigh
+from linkwise.cluster.claims import Claim, Evidence, counted, weigh
 from linkwise.cluster.cluster import FabricKind
+from linkwise.cluster.document import MOST_CHANGES
 from linkwise.cluster.fabric_claims import slurm_claims
 from linkwise.cluster.guess import NodeChoice, choose_node
 from linkwise.cluster.imported_yaml import Line, imported_yaml
@@ -191,8 +193,10 @@ def import_cluster(
     faults = (*evidence.faults, *node.faults)
     if faults:
         raise DocumentError([*faults, _what_was_read(read, ())])
-    notes = (*evidence.notes, *node.notes)
-    text = imported_yaml(_lines(evidence, node, name=name), read=read, notes=notes)
+    lines = _lines(evidence, node, name=name)
+    changes, unplaced = _changes(evidence, node, lines)
+    notes = (*evidence.notes, *node.notes, *unplaced)
+    text = imported_yaml(lines, read=read, notes=notes, changes=changes)
     _check(text, read)
     return Imported(text=text, read=read, notes=notes)
 
@@ -213,7 +217,9 @@ def _read_all(files: Mapping[str, str], unreadable: Sequence[Fault]) -> tuple[li
     for path, text in files.items():
         try:
             found = _format_of(text, path)
-            claims += found.claims(found.parse(text, path=path), path)
+            said = found.claims(found.parse(text, path=path), path)
+            nth = sum(each is found for each in formats.values()) if found.is_node else 0
+            claims += [_of_node(claim, nth) for claim in said]
             formats[path] = found
         except DocumentError as error:
             faults += error.faults
@@ -222,6 +228,14 @@ def _read_all(files: Mapping[str, str], unreadable: Sequence[Fault]) -> tuple[li
         failed = [each.path or "" for each in unreadable] + [path for path in files if path not in formats]
         raise DocumentError([*faults, _what_was_read(read, failed)])
     return [*claims, *_files_of_nodes(formats)], read
+
+
+def _of_node(claim: Claim, nth: int) -> Claim:
+    """Return a claim of the nth file of one node each: its changes are of the nth node."""
+    if claim.key != "change" or not nth:
+        return claim
+    selector = re.sub(r"^node (\d+)", lambda found: f"node {int(found[1]) + nth}", claim.value["nics"])
+    return replace(claim, value={**claim.value, "nics": selector})
 
 
 def _files_of_nodes(formats: Mapping[str, Format]) -> Iterator[Claim]:
@@ -263,6 +277,31 @@ def _lines(evidence: Evidence, node: NodeChoice, *, name: str | None) -> list[Li
     count = _nodes_line(evidence)
     described = Line(key="node", value=node.system or node.described, comment=node.comment)
     return [*named, count, described, *_fabric_lines(evidence, node, one_node=count.value == 1)]
+
+
+def _changes(
+    evidence: Evidence, node: NodeChoice, lines: Sequence[Line]
+) -> tuple[list[Line], tuple[str, ...]]:
+    """Return the entries of `changes`, or why there are none although files tell of some."""
+    stated = [claim for claim in evidence.changes if not claim.assumed]
+    claims = stated or list(evidence.changes)
+    if not claims:
+        return [], ()
+    values = {line.key: line.value for line in lines}
+    nics = catalog.system(node.system).nics if node.system is not None else node.described["nics"]
+    fits = evidence.value("nics") == nics
+    if stated:
+        counted_as = evidence.value("nodes"), evidence.value("link")
+        of_options = any(evidence.where(key).startswith("--") for key in ("nodes", "link"))
+        fits = fits and not of_options and counted_as == (values.get("nodes"), values.get("fabric.link"))
+    if not fits or "fabric.link" not in values:
+        files = ", ".join(dict.fromkeys(claim.path for claim in claims))
+        why = "the document has another number of nodes or NICs, or another link, than the file"
+        return [], (f"{files}: {counted(len(claims), 'slow or missing NIC')} not written as changes: {why}",)
+    more = (f"{len(claims) - MOST_CHANGES:,} slow or missing NICs more than a document holds are left out",)
+    kept = claims[:MOST_CHANGES]
+    lines_of = [Line(key="", value=claim.value, comment=claim.why) for claim in kept]
+    return lines_of, more if len(claims) > MOST_CHANGES else ()
 
 
 def _nodes_line(evidence: Evidence) -> Line:

@@ -70,9 +70,52 @@ def infiniband_claims(fabric: InfinibandFabric, path: str) -> Iterator[Claim]:
     why = f"{counted(nics, 'port')} of a host"
     yield Claim(key="nics", value=nics, path=path, why=why, assumed=True)
     yield from _odd_host_notes(by_host, nics, path)
+    yield from _changes(fabric, nodes, nics, path)
     ports = [port for each in nodes.values() for port in each]
     yield from _link_claims(fabric, ports, path)
     yield from _wiring_claims(fabric, nodes, path)
+
+
+def _changes(
+    fabric: InfinibandFabric, nodes: Mapping[str, Sequence[_HostPort]], nics: int, path: str
+) -> Iterator[Claim]:
+    """Yield the NICs that are missing or run below the best, counted as a document counts them.
+
+    Hosts are ordered by leaf and name, so that those of one leaf follow one another; the ports of a host by
+    the name of the adapter. Which port is missing is told by the names that other hosts have.
+    """
+    best = max(port.link.bytes_per_s for ports in nodes.values() for port in ports)
+    named = {host: {_adapter(fabric, port): port for port in ports} for host, ports in nodes.items()}
+    whole = [tuple(sorted(each, key=_in_order)) for each in named.values() if len(each) == nics]
+    usual = Counter(whole).most_common(1)[0][0] if whole else ()
+    order = sorted(nodes, key=lambda host: (min(port.switch for port in nodes[host]), _in_order(host)))
+    for number, host in enumerate(order):
+        ports = named[host]
+        names = usual if set(ports) <= set(usual) else tuple(sorted(ports, key=_in_order))
+        for nic, name in enumerate(names):
+            where = {"nics": f"node {number} nic {nic}"}
+            port = ports.get(name)
+            if port is None:
+                why = f"{host} {name} has no link"
+                yield Claim(key="change", value={**where, "missing": True}, path=path, why=why)
+            elif port.link.bytes_per_s < 0.999 * best:
+                why = f"{_ends(fabric, port.link)} at {port.link.width}x{port.link.speed}"
+                left = {**where, "rate": rate_text(port.link.bytes_per_s)}
+                yield Claim(key="change", value=left, path=path, why=why)
+
+
+def _adapter(fabric: InfinibandFabric, port: _HostPort) -> str:
+    """Return what the adapter of a port is called beside its host, with the number of its port."""
+    device, number = next(
+        (end, number) for end, number in port.link.ends if not fabric.devices[end].is_switch
+    )
+    name = fabric.devices[device].name
+    return f"{name.removeprefix(port.host).strip() or device} {number}"
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """Return a key by which the tenth comes after the ninth."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d{1,9})", name)]
 
 
 def _host_ports(fabric: InfinibandFabric) -> Iterator[_HostPort]:
@@ -121,8 +164,8 @@ def _link_claims(fabric: InfinibandFabric, ports: Sequence[_HostPort], path: str
         why = f"links of nodes run at {words}, which no InfiniBand link of the catalogue does"
         yield Claim(key="note", value=None, path=path, why=why)
     trunks = [link for link in fabric.links if _is_trunk(fabric, link)]
-    yield from _degraded_notes(fabric, [port.link for port in ports], "links of nodes", path)
-    yield from _degraded_notes(fabric, trunks, "links between switches", path)
+    yield from _degraded_notes(fabric, [port.link for port in ports], "links of nodes", path, is_held=True)
+    yield from _degraded_notes(fabric, trunks, "links between switches", path, is_held=False)
     yield from _switch_claims(fabric, ports, name, path)
 
 
@@ -132,14 +175,19 @@ def _is_trunk(fabric: InfinibandFabric, link: InfinibandLink) -> bool:
 
 
 def _degraded_notes(
-    fabric: InfinibandFabric, links: Sequence[InfinibandLink], what: str, path: str
+    fabric: InfinibandFabric, links: Sequence[InfinibandLink], what: str, path: str, *, is_held: bool
 ) -> Iterator[Claim]:
-    """Yield the links that run below the best of their kind, and what the tool itself remarks."""
+    """Yield the links that run below the best of their kind, and what the tool itself remarks.
+
+    Switches are numbered as a fabric is wired from its document, so cables between those of a scan have no
+    number there.
+    """
     best = max((link.bytes_per_s for link in links), default=0.0)
     slow = [link for link in links if link.bytes_per_s < 0.999 * best]
     if slow:
         named = [f"{_ends(fabric, link)} at {link.width}x{link.speed}" for link in slow]
-        kept = f"degraded {what}, below the best of {rate_text(best)}; a document cannot hold them yet"
+        held = "" if is_held else "; changes cannot name the switches of a scan"
+        kept = f"degraded {what}, below the best of {rate_text(best)}{held}"
         yield Claim(key="note", value=None, path=path, why=f"{kept}: {_listed(named)}")
     remarked = [link for link in links if "could be" in link.remark.lower() and link not in slow]
     if remarked:

@@ -69,9 +69,9 @@ class TableLink:
     place: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LinkTable:
-    """All links of a fabric.
+    """All links of a fabric; a table equals itself alone, which is quick to tell.
 
     Parameters
     ----------

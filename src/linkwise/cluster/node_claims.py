@@ -187,13 +187,31 @@ def _net_claims(nets: Sequence[NcclNet], hosts: int, path: str) -> Iterator[Clai
     if len(rates) > 1:
         speeds = ", ".join(rate_text(each) for each in sorted(filter(None, rates)))
         yield Claim(key="note", value=None, path=path, why=f"networks of several rates: {speeds}")
-    elif rate is not None:
+    if len(rates) > 1 and len(cards) == 1 and None not in rates:
+        # Ports of one kind of card that differ: the slower ones are degraded.
+        rate = max(filter(None, rates))
+        yield from _slow_ports(nets, rate, path)
+    elif len(rates) > 1:
+        return
+    if rate is not None:
         text = rate_text(rate)
         yield Claim(key="nic_bytes_per_s", value=rate, path=path, why=f"each port runs at {text}")
         link = link_of(_protocols(nets), rate)
         if link is not None:
             why = f"ports of {_wire(nets)} at {text}"
             yield Claim(key="link", value=link, path=path, why=why, assumed=True)
+
+
+def _slow_ports(nets: Sequence[NcclNet], best_bytes_per_s: float, path: str) -> Iterator[Claim]:
+    """Yield the ports below the best as changes of the first nodes, one for each host."""
+    hosts = {host: number for number, host in enumerate(dict.fromkeys(net.host for net in nets))}
+    placed: Counter[str] = Counter()
+    for net in nets:
+        nic, placed[net.host] = placed[net.host], placed[net.host] + 1
+        if net.bytes_per_s is not None and net.bytes_per_s < 0.999 * best_bytes_per_s:
+            left = {"nics": f"node {hosts[net.host]} nic {nic}", "rate": rate_text(net.bytes_per_s)}
+            why = f"{net.name} at {rate_text(net.bytes_per_s)}; which node it is is assumed"
+            yield Claim(key="change", value=left, path=path, why=why, assumed=True)
 
 
 def _protocols(nets: Sequence[NcclNet]) -> tuple[str, ...]:

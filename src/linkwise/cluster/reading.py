@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
-from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, RoutingKind
+from linkwise.cluster.changes import change_words
+from linkwise.cluster.changes_document import changes_of, gpus_after_changes
+from linkwise.cluster.cluster import Cluster, Fabric
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
 from linkwise.cluster.gpu_links import domain_assumptions
 from linkwise.cluster.link_table import LinkTable
 from linkwise.cluster.link_table_fit import narrowest_node
-from linkwise.cluster.parts import Node, fabric_parts_of, gpus_of, node_of, rate_text
+from linkwise.cluster.parts import Node, fabric_parts_of, node_of, rate_text
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from os import PathLike
     from typing import BinaryIO
 
@@ -161,13 +162,13 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     node = sold = node_of(document.node)
     if domain_gpus is not None:
         node = replace(node, nvlink_domain_gpus=domain_gpus)
-    available, domain = gpus_of(document, node)
+    available, domain = gpus_after_changes(document, node)
     gpus = document.gpus or available
     whole, rest = divmod(node.gpus_per_node, node.nvlink_domain_gpus)
     # Fewer GPUs of a domain are fewer of a node only where a node holds whole domains.
     per_node = whole * domain + rest if whole else min(node.gpus_per_node, domain)
     fabric, nic_bytes_per_s, assumptions = _fabric(document, node)
-    return Cluster(
+    cluster = Cluster(
         name=document.name or f"{node.system or node.gpu}:{document.nodes}",
         system=node.system,
         nodes=document.nodes,
@@ -183,6 +184,7 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
         gpu_links=node.links_of_gpus,
         power_w=node.power_w,
         prices=document.prices,
+        changes=changes_of(document) if document.changes else (),
         assumptions=(
             *assumptions,
             *_tray_assumption(node),
@@ -193,6 +195,7 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
             ),
         ),
     )
+    return replace(cluster, assumptions=(*cluster.assumptions, *change_words(cluster)))
 
 
 def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple[str, ...]]:
@@ -219,7 +222,7 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         table=table,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
-    return fabric, rate, (*((words,) if parts.assumed else ()), *said, *_not_modelled(fabric))
+    return fabric, rate, (*((words,) if parts.assumed else ()), *said)
 
 
 def _table_rate(table: LinkTable, nodes: int, node: Node) -> tuple[float, tuple[str, ...]]:
@@ -231,18 +234,6 @@ def _table_rate(table: LinkTable, nodes: int, node: Node) -> tuple[float, tuple[
     least_words, most_words = rate_text(least), rate_text(most)
     words = f"the links of node-{narrowest} carry {least_words}, the least (the most {most_words})"
     return rate, (f"{words}; every node is priced so",)
-
-
-def _not_modelled(fabric: Fabric) -> Iterator[str]:
-    """Yield what was stated of a fabric and moves no estimate."""
-    if fabric.routing.kind is RoutingKind.ECMP:
-        yield (
-            "routing ecmp: flows that collide on a link are not priced in the time of a step; "
-            "they are taken to spread evenly"
-        )
-    if fabric.oversubscription > 1 and fabric.kind is FabricKind.RAIL_OPTIMIZED:
-        words = f"oversubscription {fabric.oversubscription:g} of a rail-optimized fabric"
-        yield f"{words}: traffic is taken to stay on its rail, where it does not bind"
 
 
 def _tray_assumption(node: Node) -> tuple[str, ...]:

@@ -25,7 +25,6 @@ _UPLINKS_THAT_NEVER_BIND: Mapping[FabricKind, str] = MappingProxyType(
         FabricKind.RAIL_ONLY: "a rail-only fabric has no up-links",
         FabricKind.NONE: "there is no fabric",
         FabricKind.LINKS: "its table says which links there are",
-        FabricKind.RAIL_OPTIMIZED: "traffic of a rail-optimized fabric is taken to stay on its rail",
     }
 )
 """Kinds of fabric whose oversubscription moves no estimate, and why."""

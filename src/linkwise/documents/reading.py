@@ -169,7 +169,8 @@ def _faults_of(
     error = details.get("ctx", {}).get("error")
     pairs = error.pairs if isinstance(error, Misfits) else (("", _message(details, models)),)
     for key, message in pairs:
-        below: KeyPath = (*at, *(part for part in key.split(".") if part))
+        named = (part for part in key.split(".") if part)
+        below: KeyPath = (*at, *(int(part) if part.isdecimal() else part for part in named))
         shown = (*below, missing) if missing else below
         yield Fault(
             path=path, line=_line(tree, below), key=".".join(str(part) for part in shown), message=message

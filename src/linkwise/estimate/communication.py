@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from linkwise.estimate import placement
+from linkwise.estimate import crossing, placement
 from linkwise.estimate.compute import BACKWARD_HOST, smooth_maximum
 from linkwise.estimate.term import Floats, term
 from linkwise.network.collectives import (
@@ -18,6 +18,7 @@ from linkwise.network.collectives import (
     ring_all_reduce_s,
     tree_all_reduce_s,
 )
+from linkwise.network.contention import PEERS_AT_ONCE
 from linkwise.network.placement import bus_bytes_per_s
 
 _RING = (
@@ -29,9 +30,6 @@ _CORE = "Korthikanti et al., Reducing Activation Recomputation, 2022"
 
 NVLS_RANKS = 4.0
 """Fewest ranks for which NCCL lets the NVLink switch reduce."""
-
-PEERS_AT_ONCE = 8.0
-"""Peers an all-to-all keeps in flight at once; an assumption, NCCL's depends on channels and NICs."""
 
 
 @term("bytes/s", "nvlink_bytes_per_s x nvlink_fraction", "nccl-tests bus bandwidth over line rate, measured")
@@ -88,7 +86,7 @@ def tensor_collective_s(
     sequence_parallel: Floats,
     nvlink_reached_bytes_per_s: Floats,
     nvls_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    tensor_nic_bytes_per_s: Floats,
     collective_latency_s: Floats,
     network_latency_s: Floats,
 ) -> Floats:
@@ -101,7 +99,7 @@ def tensor_collective_s(
         tensor_local,
         buffer,
         nvlink_reached_bytes_per_s,
-        nic_reached_bytes_per_s,
+        tensor_nic_bytes_per_s,
         np.where(sequence_parallel > 0, 0.0, nvls_reached_bytes_per_s),
     )
     return np.where(tensor > 1.0, latency + fastest, 0.0)
@@ -159,41 +157,48 @@ def core_recomputed(recompute: Floats, selective_linear_fraction: Floats) -> Flo
     return np.where(again, 1.0, 0.0)
 
 
-@term(
-    "s",
-    "3 passes (4 where the core runs again) of the keys and values around c ranks, hidden behind the "
-    "attention"
-    "(and the host's slack) as far as that lasts",
-    "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
-)
-def context_ring_s(
+@term("s", "keys and values once around c ranks", "Liu et al., Ring Attention, 2023")
+def context_pass_s(
     element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
     context: Floats,
     context_local: Floats,
-    core_recomputed: Floats,
     key_value_width: Floats,
     key_value_head_width: Floats,
-    attention_forward_s: Floats,
-    forward_gpu_s: Floats,
-    host_layer_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    context_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
-    context_exposed_fraction: Floats,
 ) -> Floats:
-    """Return what one layer leaves exposed of passing keys and values around the context group."""
-    rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    """Return the time of passing the keys and values of one layer once around the context group."""
+    rate = bus_bytes_per_s(context_local, context, nvlink_reached_bytes_per_s, context_nic_bytes_per_s)
     block = (
         element_bytes
         * tokens
         * np.maximum(key_value_width / tensor, np.minimum(key_value_head_width, key_value_width))
     )
     crossing = np.where(context > context_local, network_latency_s, 0.0)
-    ring = (context - 1.0) * (block / rate + crossing)
+    return (context - 1.0) * (block / rate + crossing)
+
+
+@term(
+    "s",
+    "3 passes (4 where the core runs again), hidden behind the attention (and the host's slack) as far as "
+    "that lasts",
+    "Liu et al., Ring Attention, 2023; gradients of keys and values go round in backward",
+)
+def context_ring_s(
+    context_pass_s: Floats,
+    core_recomputed: Floats,
+    attention_forward_s: Floats,
+    forward_gpu_s: Floats,
+    host_layer_s: Floats,
+    context_exposed_fraction: Floats,
+) -> Floats:
+    """Return what one layer leaves exposed of passing keys and values around the context group."""
     slack = smooth_maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
-    shown = np.maximum(ring - attention_forward_s - slack, context_exposed_fraction * ring)
+    hidden = context_pass_s - attention_forward_s - slack
+    shown = np.maximum(hidden, context_exposed_fraction * context_pass_s)
     return (3.0 + core_recomputed) * shown
 
 
@@ -213,14 +218,19 @@ def context_all_to_all_s(
     key_value_width: Floats,
     query_output_width: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    context_exchange_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
 ) -> Floats:
     """Return what one layer leaves exposed of swapping slices of the sequence for heads and back."""
     send = element_bytes * tokens * (query_output_width + key_value_width) / tensor
     latency = np.where(context > context_local, network_latency_s, 0.0)
     return (2.0 + core_recomputed) * all_to_all_s(
-        context, context_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, 4.0 * latency
+        context,
+        context_local,
+        send,
+        nvlink_reached_bytes_per_s,
+        context_exchange_nic_bytes_per_s,
+        4.0 * latency,
     )
 
 
@@ -242,11 +252,11 @@ def layer_context_s(
 
 @term(
     "s",
-    "4 all-to-alls of 2 T k h / t bytes (dispatch and combine, each way) x exposed share; latency by "
-    "rounds of 8 peers",
+    "all-to-alls of 2 T k h / t bytes (dispatch and combine, each way: 4, and 2 where all runs again); "
+    "latency by rounds of 8 peers",
     _FITTED,
 )
-def layer_expert_s(
+def layer_exchange_s(
     element_bytes: Floats,
     tokens: Floats,
     tensor: Floats,
@@ -257,12 +267,11 @@ def layer_expert_s(
     experts_per_token: Floats,
     recompute: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    expert_nic_bytes_per_s: Floats,
     collective_latency_s: Floats,
     network_latency_s: Floats,
-    expert_exposed_fraction: Floats,
 ) -> Floats:
-    """Return the expert-parallel time one average layer leaves exposed."""
+    """Return the time of all exchanges of tokens with experts that one average layer asks for."""
     domains = expert / expert_local
     visited = domains * (1.0 - np.power(1.0 - 1.0 / domains, experts_per_token))
     copies = np.where(expert > expert_local, visited, experts_per_token)
@@ -270,10 +279,51 @@ def layer_expert_s(
     rounds = np.ceil((expert - expert_local) / PEERS_AT_ONCE)
     latency = collective_latency_s * np.log2(expert) + rounds * network_latency_s
     call = all_to_all_s(
-        expert, expert_local, send, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s, latency
+        expert, expert_local, send, nvlink_reached_bytes_per_s, expert_nic_bytes_per_s, latency
     )
     calls = 4.0 + 2.0 * (recompute >= 2)
-    return moe_fraction * calls * expert_exposed_fraction * np.where(expert > 1.0, call, 0.0)
+    return moe_fraction * calls * np.where(expert > 1.0, call, 0.0)
+
+
+@term("s", "exchanges x exposed share", _FITTED)
+def layer_expert_s(layer_exchange_s: Floats, expert_exposed_fraction: Floats) -> Floats:
+    """Return the expert-parallel time one average layer leaves exposed."""
+    return expert_exposed_fraction * layer_exchange_s
+
+
+# ------------------------------------------------------------------------------------------------ the NICs
+
+
+@term(
+    "s",
+    "tensor collectives (4 a layer, 6 where all runs again), context passes and exchanges of groups that "
+    "leave their NVLink domain",
+    "derived: what the same NICs carry adds up",
+)
+def layer_network_s(
+    tensor: Floats,
+    tensor_local: Floats,
+    tensor_collective_s: Floats,
+    recompute: Floats,
+    context: Floats,
+    context_local: Floats,
+    context_exchange: Floats,
+    context_pass_s: Floats,
+    context_all_to_all_s: Floats,
+    core_recomputed: Floats,
+    expert: Floats,
+    expert_local: Floats,
+    layer_exchange_s: Floats,
+) -> Floats:
+    """Return how long one layer keeps the NICs busy for one micro-batch, hidden or not."""
+    calls = np.where(recompute >= 2, 6.0, 4.0)
+    ring = (3.0 + core_recomputed) * context_pass_s
+    around = np.where(context_exchange >= 1.0, context_all_to_all_s, ring)
+    return (
+        np.where(tensor > tensor_local, calls * tensor_collective_s, 0.0)
+        + np.where(context > context_local, around, 0.0)
+        + np.where(expert > expert_local, layer_exchange_s, 0.0)
+    )
 
 
 # ------------------------------------------------------------------------------------------------ pipeline
@@ -290,13 +340,13 @@ def hop_across_s(
     hidden: Floats,
     hop_cut: Floats,
     tensor: Floats,
-    nic_hop_bytes_per_s: Floats,
+    hop_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
     hop_latencies: Floats,
 ) -> Floats:
     """Return the time of one activation hop over the network."""
     bytes_sent = element_bytes * tokens * hidden / np.where(hop_cut > 0, tensor, 1.0)
-    return hop_latencies * network_latency_s + bytes_sent / nic_hop_bytes_per_s
+    return hop_latencies * network_latency_s + bytes_sent / hop_nic_bytes_per_s
 
 
 @term("s", "2 T h / t bytes to the next stage over NVLink, plus latency", _RING)
@@ -322,11 +372,11 @@ def gradient_bus_bytes_per_s(
     gradient_ranks: Floats,
     gradient_local: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    gradient_nic_bytes_per_s: Floats,
 ) -> Floats:
     """Return the bus rate of a gradient group."""
     return bus_bytes_per_s(
-        gradient_local, gradient_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+        gradient_local, gradient_ranks, nvlink_reached_bytes_per_s, gradient_nic_bytes_per_s
     )
 
 
@@ -351,7 +401,7 @@ def gradient_all_reduce_s(
     gradient_latency_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
     nvls_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    gradient_nic_bytes_per_s: Floats,
 ) -> Floats:
     """Return the time of the gradients' all-reduce once per step."""
     return 2.0 * gradient_latency_s + fastest_all_reduce_s(
@@ -359,7 +409,7 @@ def gradient_all_reduce_s(
         gradient_local,
         gradient_bytes,
         nvlink_reached_bytes_per_s,
-        nic_reached_bytes_per_s,
+        gradient_nic_bytes_per_s,
         nvls_reached_bytes_per_s,
     )
 
@@ -400,11 +450,11 @@ def expert_gradient_s(
     network_latency_s: Floats,
     collective_latency_s: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    replica_nic_bytes_per_s: Floats,
 ) -> Floats:
     """Return the time of the experts' gradients, reduced over the ranks that hold the same ones."""
     rate = bus_bytes_per_s(
-        expert_replicas_local, expert_replicas, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+        expert_replicas_local, expert_replicas, nvlink_reached_bytes_per_s, replica_nic_bytes_per_s
     )
     again = np.where(zero_stage >= 1.0, 2.0 * stage_expert_parameters, expert_gradient_bytes)
     step = collective_latency_s * np.log2(expert_replicas) + network_latency_s * (
@@ -449,6 +499,7 @@ def fastest_all_reduce_s(
 
 TERMS = (
     *placement.TERMS,
+    *crossing.TERMS,
     nvlink_reached_bytes_per_s,
     nvls_reached_bytes_per_s,
     nic_reached_bytes_per_s,
@@ -456,10 +507,13 @@ TERMS = (
     tensor_collective_s,
     layer_tensor_s,
     core_recomputed,
+    context_pass_s,
     context_ring_s,
     context_all_to_all_s,
     layer_context_s,
+    layer_exchange_s,
     layer_expert_s,
+    layer_network_s,
     hop_across_s,
     hop_inside_s,
     gradient_bus_bytes_per_s,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from linkwise.cluster.changes import step_words
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.interval import interval_factors, interval_key, network_class
 from linkwise.estimate.job_inputs import (
@@ -20,6 +21,8 @@ from linkwise.estimate.origins import input_origins, weakest_basis
 from linkwise.estimate.terms import MEMORY_PARTS, STEP_PARTS, TERMS
 from linkwise.figures import Basis
 from linkwise.model import model_flop_per_token
+from linkwise.network.changed_fabric import fabric_words
+from linkwise.network.tiers import describe
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -177,13 +180,14 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     domain = nvlink_domain(cluster)
     if domain.assumption is not None:
         said.append(domain.assumption)
+    said += describe(cluster, domain_gpus=domain.gpus)
     link = cluster.fabric.link
     if link is not None and not isinstance(network_columns(cluster)["network_fraction"], str):
         basis = link.figure("achieved_fraction").basis
         reached = f"{link.achieved_fraction:.0%} of the line rate of {link.name} is reached"
         said.append(f"{reached} ({basis}, not fitted on training)")
-    if cluster.changes:
-        said.append("changes of the cluster (degraded or missing links) do not enter the step time yet")
+    said.extend(step_words(cluster))
+    said.extend(fabric_words(cluster))
     said.extend(framework_of_job(job).assumes)
     if job.model.experts:
         said.append("tokens are spread evenly over the experts")

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from linkwise.cluster import FabricKind
+from linkwise.cluster.changes import gpu_speed_fraction
 from linkwise.errors import InputError, UnknownName
 from linkwise.estimate.constants import bind_columns, constant_values
+from linkwise.estimate.crossing import tier_columns
 from linkwise.estimate.inputs import gpu_inputs, model_inputs
 from linkwise.job.framework import FRAMEWORKS
 from linkwise.job.legality import layout_misfits
 from linkwise.job.offers import offer_of
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
+from linkwise.network.changed_fabric import leaf_fraction
 from linkwise.network.placement import ranks_per_domain
 
 if TYPE_CHECKING:
@@ -152,11 +154,11 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
 
     Notes
     -----
-    The share is divided by the oversubscription of every fabric but a rail-optimised one, whose rings stay on
-    the leaf of their rail. A link reaches what the catalogue says it does alone, less what a training step
-    leaves of that, fitted on RDMA and taken for every transport that spares the CPU; plain TCP up to 50
-    Gbit/s reaches a fitted fraction, and above that what its streams do in the catalogue. Without a fabric
-    nothing crosses it; the columns then hold the domain's rate, which no group reads.
+    What groups lose on the links up of leaves and pods is `linkwise.estimate.crossing`'s. A link reaches what
+    the catalogue says it does alone, less what a training step leaves of that, fitted on RDMA and taken for
+    every transport that spares the CPU; plain TCP up to 50 Gbit/s reaches a fitted fraction, and above that
+    what its streams do in the catalogue. Without a fabric nothing crosses it; the columns then hold the
+    domain's rate, which no group reads.
     """
     domain = nvlink_domain(cluster)
     link = cluster.fabric.link
@@ -168,9 +170,6 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
             "network_contention": 1.0,
             "network_latency_s": 0.0,
         }
-    share = cluster.gpu_network_bytes_per_s
-    if cluster.fabric.kind is not FabricKind.RAIL_OPTIMIZED:
-        share /= max(cluster.fabric.oversubscription, 1.0)
     fraction: Habit = link.achieved_fraction
     hop: Habit = fraction
     contention: Habit = "network_contention_rdma"
@@ -180,7 +179,7 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
             hop = "network_fraction_tcp_single"
             fraction = "network_fraction_tcp_many" if domain.gpus > 1 else hop
     return {
-        "nic_bytes_per_s": share,
+        "nic_bytes_per_s": cluster.gpu_network_bytes_per_s * leaf_fraction(cluster),
         "network_fraction": fraction,
         "hop_network_fraction": hop,
         "network_contention": contention,
@@ -225,6 +224,7 @@ def job_columns(job: Job, cluster: Cluster) -> dict[str, Habit]:
         **model,
         **stack,
         **network_columns(cluster),
+        **tier_columns(cluster, gpus=cluster.gpus, domain_gpus=domain.gpus),
         "nvlink_bytes_per_s": domain.bytes_per_s,
         **(_OVER_PCIE if domain.is_pcie else {}),
         "domain_gpus": float(domain.gpus),
@@ -252,7 +252,9 @@ def fixed_columns(
         When the GPU has no rate for the precision.
     """
     bound = bind_columns([job_columns(job, cluster)])
-    return bound.resolve(constant_values() if constants is None else constants)
+    columns = bound.resolve(constant_values() if constants is None else constants)
+    # A synchronous step ends with its slowest GPU.
+    return {**columns, "rate_factor": columns["rate_factor"] * gpu_speed_fraction(cluster)}
 
 
 def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from linkwise.estimate.constants import shipped_constants
+from linkwise.estimate.crossing import TIER_COLUMNS
 from linkwise.estimate.inputs import model_inputs
 from linkwise.estimate.job_inputs import LAYOUT_COLUMNS, framework_of_job, job_columns, nvlink_domain
 from linkwise.estimate.terms import TERMS
@@ -100,7 +101,7 @@ def input_origins(job: Job, cluster: Cluster) -> Mapping[str, Origin]:
             origins[name] = framework
     for name in ("sequence_length", "global_batch"):
         origins[name] = Origin(kind="job")
-    for name in ("gpus", "domain_gpus"):
+    for name in ("gpus", "domain_gpus", *TIER_COLUMNS):
         origins[name] = Origin(kind="cluster", source=cluster.name)
     origins.update(_gpu_origins(job, cluster))
     origins.update(_link_origins(cluster, columns))
@@ -159,6 +160,8 @@ def _link_origins(cluster: Cluster, columns: Mapping[str, float | str]) -> dict[
         if not isinstance(columns[name], str):
             origins[name] = _of_figure(link.figure("achieved_fraction"))
     nics = f"{cluster.nics_per_node} NICs over {cluster.gpus_per_node} GPUs of a node, link {link.name}"
+    if cluster.changes:
+        nics += ", less what changes leave"
     origins["nic_bytes_per_s"] = Origin(
         kind="figure", unit="B/s", basis=Basis.DERIVED, source=nics, layer=link.figure("bytes_per_s").layer
     )

@@ -18,6 +18,9 @@ _FSDP = (
     "one unit"
 )
 
+_LEAST_FREE = 1e-6
+"""Taken for a share of 0, by which traffic is divided [1]."""
+
 
 @term("1", "ceil(global_batch / (data x micro_batch))", _1F1B)
 def micro_batches(global_batch: Floats, data: Floats, micro_batch: Floats) -> Floats:
@@ -75,6 +78,26 @@ def mean_stage_s(
 ) -> Floats:
     """Return the time of a stage for one micro-batch, averaged over the stages."""
     return (layers * (layer_compute_s + layer_exposed_s) + logits_s) / pipeline
+
+
+@term(
+    "1",
+    "1 - (layers of a stage x their traffic + 2 v hops across) / stage; at least 0",
+    "derived: what the same NICs carry adds up",
+)
+def nic_free_fraction(
+    layers: Floats,
+    pipeline: Floats,
+    virtual_pipeline: Floats,
+    layer_network_s: Floats,
+    hop_share_across: Floats,
+    hop_across_s: Floats,
+    mean_stage_s: Floats,
+) -> Floats:
+    """Return the share of a stage's time in which its NICs carry nothing for layers and stages."""
+    hops = np.where(pipeline > 1.0, 2.0 * virtual_pipeline * hop_share_across * hop_across_s, 0.0)
+    busy = (layers / pipeline * layer_network_s + hops) / mean_stage_s
+    return np.maximum(1.0 - busy, 0.0)
 
 
 @term("s", "m x slowest stage", _1F1B)
@@ -221,8 +244,8 @@ def stage_parameter_bytes(stage_dense_parameters: Floats) -> Floats:
 
 @term(
     "s",
-    "exposed share of the gradients' collectives; what does not fit behind one pass of every stage shows "
-    "whole",
+    "exposed share of the gradients' collectives; what does not fit behind one pass of every stage, less "
+    "what its NICs carry already, shows whole",
     _FITTED,
 )
 def replicated_data_s(
@@ -232,14 +255,17 @@ def replicated_data_s(
     expert_gradient_s: Floats,
     gradient_exposed_fraction: Floats,
     gradient_ranks: Floats,
+    gradient_local: Floats,
     micro_batches: Floats,
     pipeline: Floats,
     mean_stage_s: Floats,
+    nic_free_fraction: Floats,
 ) -> Floats:
     """Return the exposed data-parallel time where parameters are not sharded (ZeRO 0 to 2)."""
     dense = np.where(zero_stage >= 1.0, gradient_scatter_gather_s, gradient_all_reduce_s)
     whole = np.where(gradient_ranks > 1.0, dense, 0.0) + expert_gradient_s
-    behind = np.minimum(micro_batches, pipeline) * mean_stage_s
+    free = np.where(gradient_ranks > gradient_local, nic_free_fraction, 1.0)
+    behind = np.minimum(micro_batches, pipeline) * mean_stage_s * free
     shown = np.maximum(gradient_exposed_fraction * whole, whole - behind)
     return np.where(gradient_exposed_fraction >= 1.0, whole, shown)
 
@@ -280,7 +306,8 @@ def sharded_traffic_s(
     gradient_element_bytes: Floats,
     gather_element_bytes: Floats,
     nvlink_reached_bytes_per_s: Floats,
-    nic_reached_bytes_per_s: Floats,
+    gradient_nic_bytes_per_s: Floats,
+    replica_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
     collective_latency_s: Floats,
     sharded_traffic_factor: Floats,
@@ -290,11 +317,11 @@ def sharded_traffic_s(
     element = gathers * gather_element_bytes + gradient_element_bytes
     local = np.minimum(shard_ranks, gradient_local)
     none = np.zeros_like(shard_ranks)
-    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s)
+    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, gradient_nic_bytes_per_s)
     dense = ring_all_gather_s(shard_ranks, stage_dense_parameters * element, rate, none)
     held = np.where(hybrid_shard > 0, np.minimum(expert_replicas, expert_replicas_local), expert_replicas)
     expert_rate = bus_bytes_per_s(
-        np.minimum(held, expert_replicas_local), held, nvlink_reached_bytes_per_s, nic_reached_bytes_per_s
+        np.minimum(held, expert_replicas_local), held, nvlink_reached_bytes_per_s, replica_nic_bytes_per_s
     )
     experts = ring_all_gather_s(held, stage_expert_parameters * element, expert_rate, none)
     domains = np.ceil(shard_ranks / local)
@@ -304,7 +331,7 @@ def sharded_traffic_s(
     across = 2.0 * ring_all_gather_s(
         gradient_ranks / shard_ranks,
         parameters * gradient_element_bytes / shard_ranks,
-        nic_reached_bytes_per_s,
+        gradient_nic_bytes_per_s,
         none,
     )
     replicas = np.where(hybrid_shard > 0, across, 0.0)
@@ -313,16 +340,25 @@ def sharded_traffic_s(
 
 @term(
     "s",
-    "(C^q + X^q)^(1/q) - C: traffic X beside computing C, prefetch limited to one unit",
+    "(C^q + X^q)^(1/q) - C: traffic X beside computing C less what the NICs carry already; prefetch limited "
+    "to one unit",
     _FSDP + "; q fitted",
 )
 def sharded_data_s(
-    sharded_traffic_s: Floats, steady_s: Floats, shard_overlap_exponent: Floats, gradient_ranks: Floats
+    sharded_traffic_s: Floats,
+    steady_s: Floats,
+    shard_overlap_exponent: Floats,
+    gradient_ranks: Floats,
+    gradient_local: Floats,
+    shard_ranks: Floats,
+    nic_free_fraction: Floats,
 ) -> Floats:
     """Return the exposed time of fully sharded data parallelism."""
-    ratio = sharded_traffic_s / steady_s
+    leaves = (shard_ranks > gradient_local) | (gradient_ranks > shard_ranks)
+    beside = steady_s * np.where(leaves, np.maximum(nic_free_fraction, _LEAST_FREE), 1.0)
+    ratio = sharded_traffic_s / beside
     q = shard_overlap_exponent
-    shown = steady_s * (np.power(1.0 + np.power(ratio, q), 1.0 / q) - 1.0)
+    shown = beside * (np.power(1.0 + np.power(ratio, q), 1.0 / q) - 1.0)
     return np.where(gradient_ranks > 1.0, shown, 0.0)
 
 
@@ -458,6 +494,7 @@ TERMS = (
     layer_exposed_s,
     slowest_stage_s,
     mean_stage_s,
+    nic_free_fraction,
     steady_s,
     bubble_s,
     slowest_exchange_s,

@@ -147,6 +147,8 @@ def wire(
     Beyond, leaves form pods whose spines give half their ports to leaves. Of all wirings with even trunks the
     one with the fewest switches is taken, then the one with the fewest pods.
     """
+    if kind is FabricKind.LINKS:
+        raise InputError("a table of links is not wired by rule: its rows say what is joined")
     alone = kind is FabricKind.RAIL_ONLY
     node_links, networks = (1, planes * nics) if alone else (nics, planes)
     links = nodes * node_links

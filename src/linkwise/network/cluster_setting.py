@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkwise.cluster import Cluster, RoutingKind
+from linkwise.cluster.changes import NETWORK_RULE, gpu_speed_fraction, network_fraction
 from linkwise.errors import InputError
 from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
+from linkwise.network.changed_fabric import fabric_words, leaf_fraction
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
+from linkwise.network.contention import PEERS_AT_ONCE
 from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import WITH_CHOICE, Launch, Setting
 from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "setting_of"]
 
-_OF_TRAINING = ("routing ", "oversubscription ", "host memory: ")
-"""Assumptions of a cluster that hold for the step of a training job; those of a collective are told here."""
+_OF_TRAINING = ("host memory: ",)
+"""Assumptions of a cluster that hold for the step of a training job alone."""
 
 
 def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO_LIMITS) -> Setting:
@@ -41,7 +44,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     -----
     What NCCL calls a node is an NVLink domain, or the host where NVLink joins fewer GPUs than it holds. The
     NICs of all nodes of a domain add up, and up-links of leaves limit what leaves those. One call on an idle
-    network: collisions are not priced.
+    network. Changes count of the nodes that take part.
     """
     ranks = cluster.gpus if gpus is None else gpus
     _check(cluster, ranks)
@@ -54,7 +57,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
         joined_by=cluster.gpu_links,
         bridged_gpus=cluster.nvlink_domain_gpus,
     )
-    across = cluster.node_bytes_per_s * span / cluster.gpus_per_node if domains > 1 else 0.0
+    across = _node_bytes_per_s(cluster, ranks) * span / cluster.gpus_per_node if domains > 1 else 0.0
     return Setting(
         group=links.communicator(ranks=ranks, domains=domains, network_bytes_per_s=across),
         network=_network(cluster) if domains > 1 else "nvlink",
@@ -84,9 +87,7 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
         who = "one thread for all GPUs of a node"
     yield f"all GPUs call at the same moment, {who}, and nothing else is on the links"
     if setting.group.domains > 1:
-        routing = cluster.fabric.routing.kind
-        spread = "flows that share a link are not priced" if routing is RoutingKind.ECMP else "no collisions"
-        yield f"routing {routing}: flows spread evenly, {spread}; no reduction in the switches of the network"
+        yield f"{_routing(cluster, setting)}; no reduction in the switches of the network"
         yield from _latency(setting)
         yield from describe(setting.uplinks, cluster)
         if setting.group.ranks % setting.group.domains:
@@ -95,6 +96,28 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
     yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
+    yield from _changed(cluster, setting)
+
+
+def _node_bytes_per_s(cluster: Cluster, ranks: int) -> float:
+    """Return what the NICs of a node carry beside the changes of the nodes that take part [bytes/s]."""
+    left = network_fraction(cluster, ranks) * leaf_fraction(cluster, ranks)
+    return cluster.nics_per_node * cluster.nic_bytes_per_s * left
+
+
+def _changed(cluster: Cluster, setting: Setting) -> Iterator[str]:
+    if not cluster.changes:
+        return
+    ranks = setting.group.ranks
+    left = network_fraction(cluster, ranks) * leaf_fraction(cluster, ranks)
+    if setting.group.domains > 1 and left < 1:
+        yield f"changes: {left:.3g} of the rate of the NICs is left, {NETWORK_RULE}"
+    else:
+        yield "changes: no NIC that takes part is changed"
+    if gpu_speed_fraction(cluster, ranks) < 1:
+        yield "changes: a slow GPU is not priced here, where nothing is computed"
+    if setting.uplinks is not None:
+        yield from fabric_words(cluster)
 
 
 def _check(cluster: Cluster, ranks: int) -> None:
@@ -149,6 +172,22 @@ def _choice(setting: Setting, operation: str) -> str:
         return f"algorithm and protocol as NCCL chooses them by default: {source}"
     rest = "" if len(given) == 2 else f"; the other as NCCL chooses it: {source}"
     return f"{' and '.join(given)} as asked for, whatever NCCL would choose{rest}"
+
+
+def _routing(cluster: Cluster, setting: Setting) -> str:
+    """Return how flows are laid on links, and how many of one NIC are taken to be on the way at once."""
+    routing = cluster.fabric.routing
+    if routing.kind is not RoutingKind.ECMP:
+        return f"routing {routing.kind}: flows spread evenly, no collisions"
+    if setting.uplinks is None:
+        return "routing ecmp: no flow leaves its leaf, so none collide"
+    if not setting.uplinks.leaf_gpus:
+        return "routing ecmp: the switches are not known, so flows that share a link are not priced"
+    return (
+        f"routing ecmp, queue pairs of a connection: {routing.queue_pairs}; each chooses links by hash, and "
+        f"the mean of the fullest link counts; an all-to-all keeps {PEERS_AT_ONCE} peers on the way at once "
+        "(fewer collide more)"
+    )
 
 
 def _network(cluster: Cluster) -> str:

@@ -139,9 +139,7 @@ def _network_suspects(setting: Setting, *, gpu: Gpu, nics: int) -> Iterator[Susp
         yield Suspect(cause="sockets (TCP) instead of RDMA on the same NICs", setting=sockets)
     counts = sorted({nics // 2**power for power in range(1, 8) if nics >= 2**power})
     for count in counts:
-        yield Suspect(
-            cause=f"{count} of {nics} NICs of a domain in use", setting=_slower(setting, count / nics)
-        )
+        yield Suspect(cause=_fewer_nics(count, nics), setting=_slower(setting, count / nics))
     if setting.network != "sockets":
         yield from _staged(setting, gpu)
         if nics > 1:
@@ -151,6 +149,11 @@ def _network_suspects(setting: Setting, *, gpu: Gpu, nics: int) -> Iterator[Susp
         if share * nics < 1:
             cause = f"sockets (TCP) on one port of {port} Gbit/s a domain"
             yield Suspect(cause=cause, setting=_slower(sockets, share))
+
+
+def _fewer_nics(count: int, nics: int) -> str:
+    """Return what leaves such a share of the network: times do not tell NICs that idle from slow ones."""
+    return f"{count} of {nics} NICs, or each at {100 * count / nics:.3g} % (PCIe: ACS, wrong slot)"
 
 
 def _staged(setting: Setting, gpu: Gpu) -> Iterator[Suspect]:

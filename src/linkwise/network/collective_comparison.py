@@ -21,7 +21,15 @@ from linkwise.network.collective_time import CollectiveTimes, collective_times
 from linkwise.network.setting import OPERATIONS, Launch, Setting, bus_factor
 from linkwise.readers.nccl_tests import NcclTestsRow, NcclTestsRun
 
-__all__ = ["CollectiveComparison", "Verdict", "compare_run", "compare_times"]
+__all__ = [
+    "CollectiveComparison",
+    "Verdict",
+    "checked_setting",
+    "compare_run",
+    "compare_times",
+    "run_notes",
+    "times_of_run",
+]
 
 Floats = NDArray[np.float64]
 
@@ -117,20 +125,43 @@ def compare_run(
     At each size the faster of in place and out of place counts, and the median where a size was measured
     more than once.
     """
+    setting = checked_setting(operation, cluster, run, gpus=gpus, limits=limits)
+    size_bytes, time_s, _, _ = times_of_run(run)
+    span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
+    nics = cluster.nics_per_node * span // cluster.gpus_per_node
+    found = compare_times(operation, setting, size_bytes, time_s, gpu=cluster.gpu, nics=nics)
+    return replace(found, notes=tuple(run_notes(cluster, run)))
+
+
+def checked_setting(
+    operation: str,
+    cluster: Cluster,
+    run: NcclTestsRun,
+    *,
+    gpus: int | None = None,
+    limits: Limits = NO_LIMITS,
+) -> Setting:
+    """Return where a run was, after a check that it is of that collective and fits the cluster.
+
+    Parameters
+    ----------
+    operation, cluster, run, gpus, limits
+        As for `compare_run`.
+
+    Raises
+    ------
+    InputError
+        As `compare_run`.
+    """
     _check_program(operation, run)
     ranks = _ranks(cluster, run, gpus)
     setting = setting_of(cluster, gpus=ranks, limits=limits)
     release = release_of(f"{run.version}.0") if run.version else None
     if run.gpus_per_thread > 1:
         setting = replace(setting, launch=Launch.ONE_THREAD)
-    setting = replace(setting, group=replace(setting.group, release=release))
     _check_hosts(cluster, run, ranks)
     _check_bus(operation, run, ranks)
-    size_bytes, time_s = _fastest(run)
-    span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
-    nics = cluster.nics_per_node * span // cluster.gpus_per_node
-    found = compare_times(operation, setting, size_bytes, time_s, gpu=cluster.gpu, nics=nics)
-    return replace(found, notes=tuple(_notes(cluster, run)))
+    return replace(setting, group=replace(setting.group, release=release))
 
 
 def compare_times(
@@ -226,17 +257,38 @@ def _check_bus(operation: str, run: NcclTestsRun, ranks: int) -> None:
         raise InputError(f"{what}; give the collective and --gpus that ran")
 
 
-def _fastest(run: NcclTestsRun) -> tuple[Floats, Floats]:
-    """Return the sizes in order, and the time of the faster place at each."""
+def times_of_run(run: NcclTestsRun) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return the sizes in order, the time of the faster place at each, and the shortest and longest.
+
+    Parameters
+    ----------
+    run
+        The run.
+    """
     times: dict[int, dict[bool, list[float]]] = {}
     for row in run.rows:
         times.setdefault(row.size_bytes, {}).setdefault(row.in_place, []).append(row.time_s)
     sizes = sorted(times)
     fastest = [min(float(np.median(each)) for each in times[size].values()) for size in sizes]
-    return np.array(sizes, dtype=np.float64), np.array(fastest)
+    every = [[time_s for each in times[size].values() for time_s in each] for size in sizes]
+    return (
+        np.array(sizes, dtype=np.float64),
+        np.array(fastest),
+        np.array([min(each) for each in every]),
+        np.array([max(each) for each in every]),
+    )
 
 
-def _notes(cluster: Cluster, run: NcclTestsRun) -> Iterator[str]:
+def run_notes(cluster: Cluster, run: NcclTestsRun) -> Iterator[str]:
+    """Yield what was chosen of a run or is odd about it, in sentences.
+
+    Parameters
+    ----------
+    cluster
+        Where it should have run.
+    run
+        The run.
+    """
     places = {row.in_place for row in run.rows}
     if len(places) == 2:
         yield "measured: the faster of in place and out of place at each size"

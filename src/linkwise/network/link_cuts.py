@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from linkwise.network.link_graph import UNREACHED, LinkGraph
 from linkwise.network.link_loads import node_kinds
 
-__all__ = ["Bisection", "halves_flow_bytes_per_s", "link_bisection"]
+__all__ = ["Bisection", "halves_flow_bytes_per_s", "link_bisection", "narrowest_kind"]
 
 Ints = NDArray[np.int64]
 
@@ -90,6 +90,33 @@ def halves_flow_bytes_per_s(graph: LinkGraph, inside: Ints) -> float:
     return _flow(
         graph, kinds, np.ones(graph.nodes, dtype=np.int64), np.bincount(inside, minlength=graph.nodes)
     )
+
+
+def narrowest_kind(graph: LinkGraph) -> tuple[int, float, float, int]:
+    """Return the set of nodes on the same switches that lets least out for what its nodes send.
+
+    Parameters
+    ----------
+    graph
+        The links.
+
+    Returns
+    -------
+    tuple
+        Nodes of the set, what their links carry and what can leave the set [bytes/s], and how many such sets
+        there are.
+    """
+    kinds = node_kinds(graph, graph.nodes)
+    sizes = np.bincount(kinds)
+    rates = np.bincount(kinds, weights=graph.node_bytes_per_s)
+    found = (0, 0.0, 0.0)
+    most = max(8, _MOST_WORK // max(1, len(graph.tail)))
+    for kind in range(min(len(sizes), most)):
+        inside = np.where(np.arange(len(sizes)) == kind, sizes, 0)
+        out = _flow(graph, kinds, sizes, inside) if len(sizes) > 1 else 0.0
+        if not found[0] or rates[kind] * found[2] > found[1] * out:
+            found = (int(sizes[kind]), float(rates[kind]), out)
+    return (*found, len(sizes))
 
 
 def _all_halves(sizes: Ints, nodes: int) -> Iterator[Ints]:

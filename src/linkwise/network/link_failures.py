@@ -119,10 +119,7 @@ def _after(graph: LinkGraph, before_s: float, gpus_per_node: int) -> tuple[int, 
     cut_off = graph.nodes - len(joined)
     if len(joined) < 2:
         return cut_off, 0.0
-    place = np.full(graph.nodes, -1)
-    place[joined] = np.arange(len(joined))
-    kept = place[graph.end_node] >= 0
-    left = graph.with_ends(kept, graph.end_cables, graph.end_bytes_per_s).renumbered(place, len(joined))
+    left = graph.without_nodes(tuple(np.setdiff1d(np.arange(graph.nodes), joined).tolist()))
     after = exchange_loads(left, nodes=left.nodes, node_gpus=gpus_per_node).slowest_s(left)
     # The same bytes for each GPU, whose number is smaller: 1/n of its buffer became 1/n' of it.
     same = after * len(joined) / graph.nodes if cut_off else after

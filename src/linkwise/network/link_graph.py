@@ -171,6 +171,22 @@ class LinkGraph:
             end_bytes_per_s=bytes_per_s[kept],
         )
 
+    def without_nodes(self, missing: tuple[int, ...]) -> LinkGraph:
+        """Return the same without some nodes; the others move up.
+
+        Parameters
+        ----------
+        missing
+            Their numbers.
+        """
+        if not missing:
+            return self
+        left = np.delete(np.arange(self.nodes), missing)
+        place = np.full(self.nodes, -1)
+        place[left] = np.arange(len(left))
+        there = self.with_ends(place[self.end_node] >= 0, self.end_cables, self.end_bytes_per_s)
+        return there.renumbered(place, len(left))
+
     def renumbered(self, place: Ints, nodes: int) -> LinkGraph:
         """Return the same with other numbers of nodes.
 

@@ -7,12 +7,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+
 from linkwise.cluster import Cluster, FabricKind, RoutingKind
+from linkwise.cluster.changes import changes_of_fabric, missing_nodes, network_fraction
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s
+from linkwise.network.changed_fabric import changed_fabric, leaf_fraction, uplink_fraction
 from linkwise.network.clos import parts_of, ports_for, wire
+from linkwise.network.contention import (
+    PEERS_AT_ONCE,
+    exchange_crossing_fraction,
+    ring_crossing_fraction,
+    slowdown,
+)
 from linkwise.network.link_graph import graph_of
 from linkwise.network.link_loads import exchange_loads, shift_loads
+from linkwise.network.tiers import tiers_of
 from linkwise.network.wiring import Wiring
 
 __all__ = ["Uplinks", "describe", "uplinks_of"]
@@ -56,8 +67,9 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     all-to-all takes c (n - c) S / (n U) at least, with U the up-links of the group. Where all nodes take part
     and each is a domain, the bisection holds too: n S / 4 cross it. A group is made of whole NVLink domains,
     as what stays in a domain needs no up-link. Links between groups of dragonfly-plus are a cut of the same
-    kind. Where the switches are not known, up-links are those of half
-    the ranks over the oversubscription.
+    kind. Where a hash of each flow chooses its path, what the NICs give is divided by the mean load of the
+    fullest link (`linkwise.network.contention`). Where the switches are not known, up-links are those of half
+    the ranks over the oversubscription. Changes of links up count as if every leaf were the worst.
 
     References
     ----------
@@ -91,18 +103,21 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
 def _table_limits(cluster: Cluster, ranks: int, domain_gpus: int) -> Uplinks:
     """Return what explicit links let through, on shortest paths and from NVLink domain to NVLink domain.
 
-    Rings send from every domain to the next, the last to the first, all links of a node alike.
+    Rings send from every domain to the next, the last to the first, all links of a node alike. Nodes that are
+    missing take no part.
     """
-    graph = graph_of(cluster)
-    nodes = min(cluster.nodes, -(-ranks // cluster.gpus_per_node))
+    graph = graph_of(cluster).without_nodes(missing_nodes(cluster.changes, cluster.nodes))
+    nodes = min(graph.nodes, -(-ranks // cluster.gpus_per_node))
     domain_nodes = max(1, domain_gpus // cluster.gpus_per_node)
     by_cables = cluster.fabric.routing.kind is RoutingKind.ECMP
-    each = exchange_loads(
+    loads = exchange_loads(
         graph, nodes=nodes, node_gpus=cluster.gpus_per_node, domain_nodes=domain_nodes, by_cables=by_cables
     )
-    ring = shift_loads(graph, nodes=nodes, shift=domain_nodes, by_cables=by_cables).slowest_s(graph)
+    around = shift_loads(graph, nodes=nodes, shift=domain_nodes, by_cables=by_cables).slowest_s(graph)
+    ring, exchange = _hashed_limits(cluster, ranks=ranks, domain_gpus=domain_gpus)
     return Uplinks(
-        ring_bytes_per_s=domain_nodes / ring if ring else math.inf, exchange_s_per_byte=each.slowest_s(graph)
+        ring_bytes_per_s=min(ring, domain_nodes / around if around else math.inf),
+        exchange_s_per_byte=max(loads.slowest_s(graph), exchange),
     )
 
 
@@ -118,11 +133,22 @@ def _leaf_cut(cluster: Cluster, wiring: Wiring, ranks: int, domain_gpus: int) ->
     gpus = nodes * cluster.gpus_per_node
     if gpus >= ranks:
         return None
-    up = wiring.networks * wiring.group_leaves * wiring.up_links * rate * (nodes // wiring.group_nodes)
+    left = uplink_fraction(cluster)
+    up = wiring.networks * wiring.group_leaves * wiring.up_links * rate * (nodes // wiring.group_nodes) * left
     slowest = max(below * (ranks - below) / ranks / up for below in {gpus, ranks % gpus})
     if ranks == cluster.gpus and domain_gpus <= cluster.gpus_per_node:
-        slowest = max(slowest, _halved(ranks) / bisection_bytes_per_s(wiring, link_bytes_per_s=rate))
-    return Uplinks(ring_bytes_per_s=up, exchange_s_per_byte=slowest, leaf_gpus=gpus)
+        slowest = max(slowest, _halved(ranks) / _bisection(cluster, wiring, rate))
+    ring, exchange = _hashed_limits(cluster, ranks=ranks, domain_gpus=domain_gpus)
+    return Uplinks(ring_bytes_per_s=min(up, ring), exchange_s_per_byte=max(slowest, exchange), leaf_gpus=gpus)
+
+
+def _hashed_limits(cluster: Cluster, *, ranks: int, domain_gpus: int) -> tuple[float, float]:
+    """Return what hashes leave a ring [bytes/s] and an all-to-all [s/byte]; no limits without hashes."""
+    ring, exchange = _hashed(cluster, ranks=ranks, domain_gpus=domain_gpus)
+    share = _gpu_bytes_per_s(cluster, ranks)
+    across = share * min(domain_gpus, ranks)
+    own = (ranks - domain_gpus) / (ranks * share)
+    return across / ring if ring > 1 else math.inf, own * exchange if exchange > 1 else 0.0
 
 
 def _group_cut(cluster: Cluster, wiring: Wiring, ranks: int, domain_gpus: int) -> Uplinks | None:
@@ -191,6 +217,38 @@ def _paths(cluster: Cluster) -> str:
     return "on shortest paths alone; adaptive routing would add those past third groups"
 
 
+def _gpu_bytes_per_s(cluster: Cluster, ranks: int) -> float:
+    """Return the share of a GPU of the NICs beside the changes of the nodes that take part [bytes/s]."""
+    built = cluster.nics_per_node * cluster.nic_bytes_per_s / cluster.gpus_per_node
+    return built * network_fraction(cluster, ranks) * leaf_fraction(cluster, ranks)
+
+
+def _bisection(cluster: Cluster, wiring: Wiring, link_bytes_per_s: float) -> float:
+    if changes_of_fabric(cluster.changes):
+        return changed_fabric(cluster, wiring).bisection_bytes_per_s(link_bytes_per_s=link_bytes_per_s)
+    return bisection_bytes_per_s(wiring, link_bytes_per_s=link_bytes_per_s)
+
+
+def _hashed(cluster: Cluster, *, ranks: int, domain_gpus: int) -> tuple[float, float]:
+    """Return how much slower hashes make one ring over all ranks, and an all-to-all; 1 without hashes."""
+    routing = cluster.fabric.routing
+    if routing.kind is not RoutingKind.ECMP:
+        return 1.0, 1.0
+    size, local = np.array([float(ranks)]), np.array([float(min(domain_gpus, ranks))])
+    pairs = np.array([float(routing.queue_pairs or 1)])
+    ring, exchange = 1.0, 1.0
+    for tier in tiers_of(cluster, domain_gpus=domain_gpus):
+        below, down, up, sets = (
+            np.array([float(value)]) for value in (tier.gpus, tier.down_links, tier.up_links, tier.sets)
+        )
+        around = ring_crossing_fraction(size, size, local, below, size)
+        ring = max(ring, float(slowdown(around, down, up, sets, pairs)[0]))
+        share = exchange_crossing_fraction(size, size, local, below, size)
+        many = slowdown(share, down, up, sets, pairs, at_once=PEERS_AT_ONCE)
+        exchange = max(exchange, float(many[0]))
+    return ring, exchange
+
+
 def _wiring(cluster: Cluster) -> Wiring | None:
     """Return the wiring; ``None`` where the switch is not known or its ports do not suffice."""
     try:
@@ -209,7 +267,7 @@ def _wiring(cluster: Cluster) -> Wiring | None:
 
 
 def _unknown(cluster: Cluster, ranks: int) -> Uplinks:
-    rate = cluster.node_bytes_per_s / cluster.gpus_per_node / cluster.fabric.oversubscription
+    rate = _gpu_bytes_per_s(cluster, ranks) / cluster.fabric.oversubscription
     up = ranks / 2.0 * rate
     return Uplinks(exchange_s_per_byte=_halved(ranks) / up if up else 0.0)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.network.collective_comparison import CollectiveComparison
     from linkwise.network.collective_time import CollectiveTimes
+    from linkwise.network.measured_collective import MeasuredCollective, OverriddenTimes
     from linkwise.network.setting import Setting
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "collective_csv_rows",
     "collective_result",
     "compared_collective_result",
+    "overridden_collective_result",
     "print_collective",
     "print_compared_collective",
 ]
@@ -43,10 +45,15 @@ class CollectiveRow(_Result):
     algorithm: str
     protocol: str
     time_s: float
-    time_low_s: float = Field(description="Lower end of the 90 % interval.")
+    time_low_s: float = Field(
+        description="Lower end of the 90 % interval; where measured, the shortest time of the log."
+    )
     time_high_s: float
     algbw_bytes_per_s: float
     busbw_bytes_per_s: float
+    basis: Literal["model", "measured", "interpolated", "scaled"] = Field(
+        default="model", description="How the time is known; all but the first with measured times."
+    )
 
 
 class CollectiveResult(_Result):
@@ -149,6 +156,38 @@ def collective_result(
     )
 
 
+def overridden_collective_result(
+    found: OverriddenTimes, measured: MeasuredCollective, *, cluster: Cluster, assumptions: Sequence[str]
+) -> CollectiveResult:
+    """Return times with measured ones laid over them as they are published.
+
+    Parameters
+    ----------
+    found
+        The times.
+    measured
+        What was measured.
+    cluster
+        Where it ran.
+    assumptions
+        What the times rest on.
+    """
+    result = collective_result(
+        found.times,
+        operation=measured.operation,
+        cluster=cluster,
+        setting=measured.setting,
+        assumptions=(*measured.notes, *assumptions),
+    )
+    rows = [
+        row.model_copy(update={"time_low_s": low_s, "time_high_s": high_s, "basis": str(basis)})
+        for row, low_s, high_s, basis in zip(
+            result.rows, found.low_s.tolist(), found.high_s.tolist(), found.basis, strict=True
+        )
+    ]
+    return result.model_copy(update={"rows": rows})
+
+
 def compared_collective_result(
     comparison: CollectiveComparison, *, cluster: Cluster, assumptions: Sequence[str]
 ) -> ComparedCollectiveResult:
@@ -216,11 +255,15 @@ def print_collective(result: CollectiveResult, console: Console) -> None:
     """
     _print_heading(result, console)
     rows = result.rows
+    is_measured = any(row.basis != "model" for row in rows)
+    basis = Column(heading="basis", cells=tuple(row.basis for row in rows), justify="left")
+    interval = "interval" if is_measured else "90 % interval"
     columns = (
+        *((basis,) if is_measured else ()),
         Column(heading="algorithm", cells=tuple(row.algorithm for row in rows), justify="left"),
         Column(heading="protocol", cells=tuple(row.protocol for row in rows), justify="left"),
         Column(heading="time [us]", cells=tuple(_us(row.time_s) for row in rows)),
-        Column(heading="90 % interval", cells=tuple(_interval(row) for row in rows)),
+        Column(heading=interval, cells=tuple(_interval(row) for row in rows)),
         Column(heading="algbw [GB/s]", cells=tuple(_gb_per_s(row.algbw_bytes_per_s) for row in rows)),
         Column(heading="busbw [GB/s]", cells=tuple(_gb_per_s(row.busbw_bytes_per_s) for row in rows)),
     )

@@ -72,6 +72,9 @@ class CollectiveValidationResult(CollectiveErrorResult):
     after_rules: CollectiveErrorResult
     by: list[CollectiveGroupResult] = Field(description="Properties run, collective, inter_kind: from 1 MiB.")
     flagged: FlagResult
+    assumed: list[str] = Field(
+        default_factory=list, description="What was taken for empty cells of the table of runs."
+    )
     provenance: list[str] = Field(description="What the constants and the threshold were chosen on.")
 
 
@@ -118,6 +121,7 @@ def collective_validation_result(score: CollectiveScore) -> CollectiveValidation
             flagged_healthy=list(flagged.flagged_healthy),
             missed=list(flagged.missed),
         ),
+        assumed=list(score.assumed),
         provenance=list(_provenance()),
     )
 
@@ -146,6 +150,8 @@ def print_collective_validation(result: CollectiveValidationResult, console: Con
         print_line(console, f"  left out: {counted(count, 'row')}, {reason}")
     for reason, count in result.not_counted.items():
         print_line(console, f"  beside them: {counted(count, 'row')}, {reason}")
+    for words in result.assumed:
+        print_line(console, wrapped(words, width=console.width, first="  ", indent="    "))
     if result.scored:
         _print_errors(result, console)
     for line in (*_run_lines(result), *_rule_lines(result), *_flag_lines(result.flagged), *result.provenance):

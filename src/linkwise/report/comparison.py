@@ -167,9 +167,9 @@ def compare_result(
 
 _OF_COMPARISONS = (
     (
-        "of a fabric count the rate and latency of its link, what of the rate is reached, and the "
-        "oversubscription where traffic leaves its leaf; not modelled are colliding flows, congestion, the "
-        "tiers that a larger cluster needs, other jobs and failures"
+        "of a fabric count the rate and latency of its link, what of the rate is reached, and where the "
+        "switch is known its tiers, with oversubscription and routing where traffic leaves its leaves; not "
+        "modelled are congestion, other jobs and failures"
     ),
     (
         "exposed communication is what no computing hides; the wait for slow ranks and the pipeline bubble "

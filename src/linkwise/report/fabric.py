@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
+    from linkwise.network.changed_fabric import ChangedFabric
     from linkwise.network.collisions import Collisions
     from linkwise.network.failures import Failure
     from linkwise.network.optics import Optics
@@ -95,6 +96,14 @@ class FailureResult(_Result):
     cut_off_gpus: int = Field(description="GPUs that no longer reach others over the fabric.")
 
 
+class AsBuiltResult(_Result):
+    """What a fabric carried before its changes."""
+
+    oversubscription: float
+    bisection_bytes_per_s: float
+    bisection_fraction: float | None
+
+
 class FabricResult(_Result):
     """What a fabric is built of, what it carries and what its failures cost."""
 
@@ -119,11 +128,19 @@ class FabricResult(_Result):
     reach_nodes: list[int] = Field(
         description="Most nodes that one tier of these switches joins, two, three; empty for kind links."
     )
-    oversubscription: float = Field(description="Links down over links up at the fullest leaf, as wired.")
-    bisection_bytes_per_s: float = Field(description="Between two halves of the nodes, one direction.")
+    oversubscription: float = Field(
+        description="Links down over links up at the fullest leaf, as wired; with changes at the worst leaf."
+    )
+    bisection_bytes_per_s: float = Field(
+        description="Between two halves of the nodes, one direction; with changes a bound from above."
+    )
     bisection_fraction: float | None = Field(
         description="Of what the NICs of one half carry; absent for one node."
     )
+    changes: list[str] = Field(
+        default_factory=list, description="Missing and slow parts; the counts of parts are as built."
+    )
+    as_built: AsBuiltResult | None = Field(default=None, description="Only with changes.")
     collisions: CollisionsResult
     failures: list[FailureResult]
     arithmetic: list[str] = Field(description="How the counts came about.")
@@ -146,6 +163,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
+    from linkwise.network.changed_fabric import changed_fabric
     from linkwise.network.clos import parts_of
     from linkwise.network.failures import worst_failures
     from linkwise.network.optics import optics_of, switch_power_w
@@ -157,10 +175,11 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     switches_w = None if each_w is None else wiring.switches * each_w
     power_w = None if switches_w is None or optics.power_w is None else switches_w + optics.power_w
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
+    changed = changed_fabric(cluster, wiring) if cluster.changes else None
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
     gpus_per_node = installed_gpus_per_node(cluster)
-    return FabricResult(
+    result = FabricResult(
         name=cluster.name,
         kind=str(wiring.kind),
         link=link.name,
@@ -204,6 +223,39 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
             *collision_words,
             "failures: one part at a time, and traffic spreads evenly over the links that are left",
         ],
+    )
+    return result if changed is None else _with_changes(result, cluster, changed, full=full)
+
+
+def _with_changes(
+    result: FabricResult, cluster: Cluster, changed: ChangedFabric, *, full: float
+) -> FabricResult:
+    """Return the result with what changes leave of the fabric as built."""
+    from linkwise.network.clos import parts_of
+    from linkwise.network.failures import worst_failures
+
+    _, link = parts_of(cluster)
+    bisection = changed.bisection_bytes_per_s(link_bytes_per_s=link.bytes_per_s)
+    of = full / max(1, result.nodes // 2) * (changed.nodes_left // 2)
+    built = AsBuiltResult(
+        oversubscription=result.oversubscription,
+        bisection_bytes_per_s=result.bisection_bytes_per_s,
+        bisection_fraction=result.bisection_fraction,
+    )
+    return result.model_copy(
+        update={
+            "oversubscription": changed.oversubscription,
+            "bisection_bytes_per_s": bisection,
+            "bisection_fraction": bisection / of if of else None,
+            "changes": [change.words for change in cluster.changes],
+            "as_built": built,
+            "failures": failure_results(
+                changed.failures(
+                    worst_failures(changed.wiring, gpus_per_node=installed_gpus_per_node(cluster))
+                )
+            ),
+            "assumptions": [*result.assumptions, *_CHANGE_WORDS],
+        }
     )
 
 
@@ -268,6 +320,13 @@ def price_words(cluster: Cluster) -> Iterator[str]:
     if cluster.prices is not None:
         loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
         yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
+
+
+_CHANGE_WORDS = (
+    "changes: parts, cables, power and collisions are those of the fabric as built",
+    "changes: the bisection is that of the half of the nodes that lets least out; another may let out less",
+    "changes: failures come on top, over what there was as built; those of nodes and cores stay",
+)
 
 
 def failure_results(found: Iterable[Failure]) -> list[FailureResult]:

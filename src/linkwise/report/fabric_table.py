@@ -37,7 +37,8 @@ def print_fabric(result: FabricResult, console: Console) -> None:
     print_line(console)
     for line in _capacity(result):
         print_line(console, wrapped(line, width=console.width))
-    print_line(console, "\nWorst failure of one part")
+    more = "" if result.as_built is None else ", on top of the changes"
+    print_line(console, f"\nWorst failure of one part{more}")
     _print_failures(result, console)
     print_line(console, "\nAssumptions")
     for line in result.assumptions:
@@ -48,6 +49,8 @@ def _heading(result: FabricResult) -> Iterator[str]:
     nodes = f"{counted(result.gpus, 'GPU')} in {counted(result.nodes, 'node')}"
     name = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in result.name)
     yield f"{name}: {nodes}, {result.kind} {result.link}, {counted(result.tiers, 'tier')} of {result.switch}"
+    if result.changes:
+        yield f"Changes: {counted(len(result.changes), 'entry', 'entries')}; parts are counted as built"
     if result.networks > 1:
         alike = "" if result.kind == "links" else "alike and "
         yield f"{result.networks} networks that are {alike}not joined; counts are of all of them"
@@ -93,8 +96,18 @@ def _capacity(result: FabricResult) -> Iterator[str]:
     rate = format_quantity(result.bisection_bytes_per_s, "bytes_per_s")
     share = result.bisection_fraction
     of = "" if share is None else f", {percent(share)} % of what the NICs of half the nodes carry"
-    yield f"Bisection: {rate} in one direction{of}"
-    if result.switches.spine:
+    built = result.as_built
+    if built is None:
+        yield f"Bisection: {rate} in one direction{of}"
+    else:
+        before = format_quantity(built.bisection_bytes_per_s, "bytes_per_s")
+        yield f"Bisection with the changes: at most {rate} in one direction{of}; {before} as built"
+    if result.switches.spine and built is not None:
+        yield (
+            f"Oversubscription at the worst leaf, with the changes: {result.oversubscription:.3g} to 1; "
+            f"{built.oversubscription:.3g} to 1 as built"
+        )
+    elif result.switches.spine:
         yield f"Oversubscription at the fullest leaf, as wired: {result.oversubscription:.3g} to 1"
     tiers = ("one switch", "two tiers", "three tiers")
     reach = ", ".join(f"{name} {nodes:,}" for name, nodes in zip(tiers, result.reach_nodes, strict=False))

@@ -97,6 +97,11 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
             f"power: {power_words}",
             optics.words if _is_one_rate(graph) else _MIXED,
             *price_words(cluster),
+            *(
+                ["changes: all is that of the table; nodes that are missing are counted"]
+                if cluster.changes
+                else []
+            ),
             _cut_words(bisection),
             *collision_words,
             *_failure_words(graph),

@@ -70,7 +70,8 @@ class ClusterResult(PublishedResult):
     fabric: str
     link: str | None = None
     oversubscription: float = Field(default=1.0, description="Down-link over up-link bandwidth at the leaf.")
-    node_bytes_per_s: float = Field(description="All NICs of a node, one direction.")
+    node_bytes_per_s: float = Field(description="All NICs of a node, changes counted, one direction.")
+    changes: list[str] = Field(default_factory=list, description="Missing and slow parts.")
 
 
 class LayoutResult(BilledResult):
@@ -399,4 +400,5 @@ def cluster_result(cluster: Cluster) -> ClusterResult:
         link=None if cluster.fabric.link is None else cluster.fabric.link.name,
         oversubscription=cluster.fabric.oversubscription,
         node_bytes_per_s=cluster.node_bytes_per_s,
+        changes=[change.words for change in cluster.changes],
     )

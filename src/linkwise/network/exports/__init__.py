@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from linkwise.network.exports.calculon import calculon_json
 from linkwise.network.exports.containerlab import containerlab_yaml
 from linkwise.network.exports.kubernetes import kueue_yaml, topograph_json
 from linkwise.network.exports.nccl import nccl_xml
@@ -29,5 +30,6 @@ EXPORTS: Mapping[str, Callable[[Cluster], str]] = {
     "kueue": kueue_yaml,
     "containerlab": containerlab_yaml,
     "astra-sim": astra_sim_yaml,
+    "calculon": calculon_json,
 }
 """What a cluster can be written as, and by which function."""

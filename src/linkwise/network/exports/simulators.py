@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from linkwise.cluster import Cluster
 from linkwise.errors import InputError
+from linkwise.network.changed_fabric import leaf_fraction
 from linkwise.network.exports.scale_up import ScaleUp, pair_bytes_per_s, scale_up_of
 
 __all__ = ["astra_sim_yaml"]
@@ -53,7 +54,7 @@ def astra_sim_yaml(cluster: Cluster) -> str:
     if domains > 1 and cluster.fabric.link is not None:
         forms.append("Switch")
         sizes.append(domains)
-        rates.append(cluster.gpu_network_bytes_per_s / 1e9)
+        rates.append(cluster.gpu_network_bytes_per_s * leaf_fraction(cluster) / 1e9)
         latencies.append(round(cluster.fabric.link.hop_s * 1e9))
     return (
         f"# {cluster.name}: line rates; latency of one hop in NCCL's small-message model (tuning.cc)\n"
