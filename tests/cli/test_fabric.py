@@ -70,9 +70,24 @@ def test_table_says_what_is_known_of_collisions(capsys, written, queue_pairs, sa
     assert says in capsys.readouterr().out
 
 
-def test_one_path_has_no_collisions(capsys, written):
-    assert run(["fabric", str(written("{kind: fat-tree, routing: ecmp}", nodes=8))]) == 0
-    assert "Hash collisions: none, there is one path" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("fabric", "nodes"),
+    [
+        ("{kind: fat-tree, routing: ecmp}", 8),
+        ("{routing: pinned}", 8),
+        ("{kind: rail-only, routing: spray}", 64),
+        ("{kind: links, links: [{from: node-0, to: s}, {from: node-1, to: s}], routing: ecmp}", 2),
+    ],
+)
+def test_routing_with_one_path_has_no_effect(capsys, written, fabric, nodes):
+    assert run(["fabric", str(written(fabric, nodes=nodes))]) == ExitCode.WRONG_INPUT
+    assert "routing: has no effect" in capsys.readouterr().err
+
+
+def test_rails_of_several_leaves_have_paths_to_choose(capsys, written):
+    found = _result(capsys, written("{kind: rail-only, routing: {ecmp: {queue_pairs: 4}}}", nodes=128))
+    assert found["switches"]["spine"] > 0
+    assert found["collisions"]["mean"] > 1
 
 
 @pytest.mark.parametrize("routing", ["adaptive", "spray", "pinned"])
@@ -187,7 +202,7 @@ def test_planes_double_the_fabric(capsys, written):
         ("{kind: leaf-spine}", "leaf-spine: 250 leaves need 250 ports of a spine, and a switch has 64"),
         ("{kind: single-switch}", "8000 links, more than the 64 that one quantum-2-qm9700 has"),
         ("{kind: fat-tree, switch: quantum-9}", "unknown switch 'quantum-9'"),
-        ("{kind: rail-only, routing: ecmp}", "has no effect: rail-only has one path"),
+        ("{kind: single-switch, routing: ecmp}", "has no effect: single-switch has one path"),
         ("{planes: 2}", "2 links of infiniband-ndr-400 carry 800 Gbit/s, more than a NIC of the node"),
     ],
 )
@@ -257,7 +272,7 @@ def test_table_of_links_is_a_fabric(capsys, tmp_path, written, routing):
 
 def test_table_on_one_switch_and_rates_that_differ(capsys, tmp_path, written):
     (tmp_path / "links.csv").write_text("from,to,rate,count\nnode-0,s,400 Gbit/s,8\nnode-1,s,200 Gbit/s,8\n")
-    result = _result(capsys, written("{kind: links, links: links.csv, routing: ecmp}", nodes=2))
+    result = _result(capsys, written("{kind: links, links: links.csv}", nodes=2))
     assert (result["tiers"], result["collisions"]["mean"]) == (1, 1)
     assert (result["power_w"], result["bisection_bytes_per_s"]) == (None, 8 * 25e9)
     assert any("links of several rates" in line for line in result["assumptions"])

@@ -44,7 +44,7 @@ def tables(draw, most_nodes=7, most_switches=5):
         if draw(st.booleans()):
             rows[pair] = draw(size)
     found = table(rows)
-    faults = list(link_table_misfits(found, nodes=nodes, nics=8, nic_bytes_per_s=4.0, ports=None))
+    faults = list(link_table_misfits(found, nodes=nodes, nics_of=lambda _node: (8, 4.0), ports=None))
     assume(not any("reach" in fault or "no node" in fault for fault in faults))
     return nodes, found
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from linkwise.cluster.link_table import LinkTable
     from linkwise.cluster.prices import Prices
 
-__all__ = ["Cluster", "Fabric", "FabricKind", "GpuLinks", "Routing", "RoutingKind"]
+__all__ = ["Cluster", "Fabric", "FabricKind", "GpuLinks", "NodePart", "Routing", "RoutingKind"]
 
 
 class FabricKind(StrEnum):
@@ -119,11 +119,34 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class NodePart:
+    """Nodes of one kind in a cluster of several.
+
+    Parameters
+    ----------
+    name
+        Of the system in the catalogue, or of the GPU.
+    nodes
+        How many there are.
+    gpus_per_node, nics
+        GPUs and NICs of one.
+    nic_bytes_per_s
+        What one NIC carries, one direction [bytes/s].
+    """
+
+    name: str
+    nodes: int
+    gpus_per_node: int
+    nics: int
+    nic_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """What there is to train on.
 
-    All nodes are alike, but for what `changes` says. Counts are those in use: `gpus` and `gpus_per_domain` of
-    a document lower them.
+    All nodes are alike, or have at least what is said here (`parts`), but for what `changes` says. Counts are
+    those in use: `gpus` and `gpus_per_domain` of a document lower them.
 
     Parameters
     ----------
@@ -154,6 +177,8 @@ class Cluster:
         The network between nodes.
     gpu_links
         What joins the GPUs of a node or NVLink domain.
+    parts
+        Kinds of nodes where they differ; everything else is then the least of any.
     power_w
         Power of one system of the catalogue, where known [W].
     prices
@@ -177,6 +202,7 @@ class Cluster:
     nic_bytes_per_s: float
     fabric: Fabric
     gpu_links: GpuLinks = GpuLinks.NVSWITCH
+    parts: tuple[NodePart, ...] = ()
     power_w: float | None = None
     full_domain_gpus: int | None = None
     prices: Prices | None = None

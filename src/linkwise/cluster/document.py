@@ -57,6 +57,8 @@ _SLOW_NIC_BYTES_PER_S = 12.5e9
 
 _WITHOUT_UPLINKS = (FabricKind.SINGLE_SWITCH, FabricKind.RAIL_ONLY, FabricKind.NONE)
 
+_WITH_ONE_PATH = (FabricKind.SINGLE_SWITCH, FabricKind.NONE)
+
 
 def _known(kind: str) -> AfterValidator:
     """Return the check that a name is one of the catalogue; an alias becomes the name."""
@@ -102,6 +104,17 @@ def _beside(given: str, info: ValidationInfo) -> Path:
 
 def _pick(what: str) -> Discriminator:
     return Discriminator(lambda given: what if isinstance(given, dict | Document) else "name")
+
+
+MOST_KINDS = 64
+"""Kinds of nodes of one cluster."""
+
+
+def _node_form(given: object) -> str:
+    """Return which form of nodes a document has: a name, a description, or a list of kinds."""
+    if isinstance(given, list | tuple):
+        return "kinds"
+    return "description" if isinstance(given, dict | Document) else "name"
 
 
 class EcmpDocument(Document):
@@ -191,14 +204,10 @@ class FabricDocument(Document):
             yield "planes", "has no effect: the table says which links there are; leave it out"
 
     def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
-        if self.kind in _WITHOUT_UPLINKS:
-            if self.oversubscription != 1:
-                yield (
-                    "oversubscription",
-                    f"has no effect: {self.kind} has no up-links; leave it out",
-                )
-            if self.routing != "adaptive":
-                yield "routing", f"has no effect: {self.kind} has one path; leave it out"
+        if self.kind in _WITHOUT_UPLINKS and self.oversubscription != 1:
+            yield "oversubscription", f"has no effect: {self.kind} has no up-links; leave it out"
+        if self.kind in _WITH_ONE_PATH and self.routing != "adaptive":
+            yield "routing", f"has no effect: {self.kind} has one path; leave it out"
         if self.kind is FabricKind.NONE:
             if self.planes != 1:
                 yield "planes", "has no effect: there is no fabric (kind: none); leave it out"
@@ -270,8 +279,20 @@ class NodeDocument(Document):
             )
 
 
+_OneNode = Annotated[str, _known("system"), Tag("name")] | Annotated[NodeDocument, Tag("description")]
+
+
+class PartDocument(Document):
+    """Nodes of one kind among several."""
+
+    node: Annotated[_OneNode, _pick("description")] = Field(
+        description="A system of the catalogue, or a description of the same shape."
+    )
+    nodes: Annotated[Count, Field(le=10_000_000)] = Field(description="How many there are of it.")
+
+
 class ClusterDocument(Document):
-    """A cluster: nodes that are all alike, and the fabric between them."""
+    """A cluster: its nodes, alike or of several kinds, and the fabric between them."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="What its owner calls it."
@@ -280,9 +301,11 @@ class ClusterDocument(Document):
         description="Operating systems; a tray of four GPUs in an NVL72."
     )
     node: Annotated[
-        Annotated[str, _known("system"), Tag("name")] | Annotated[NodeDocument, Tag("description")],
-        _pick("description"),
-    ] = Field(description="A system of the catalogue, or a description of the same shape.")
+        _OneNode | Annotated[list[PartDocument], Field(min_length=2, max_length=MOST_KINDS), Tag("kinds")],
+        Discriminator(_node_form),
+    ] = Field(
+        description="A system of the catalogue, a description of the same shape, or a list of kinds of nodes."
+    )
     gpus: Count | None = Field(default=None, description="Use only so many GPUs.")
     gpus_per_domain: Count | None = Field(
         default=None, description="Use only so many GPUs of each NVLink domain."
@@ -297,13 +320,37 @@ class ClusterDocument(Document):
         default_factory=list, description="Missing or slow NICs, links, nodes, GPUs and switches."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _sum_of_kinds(cls, given: Any) -> Any:
+        """Return what was given with the number of nodes, which a list of kinds says by itself."""
+        if not isinstance(given, dict) or "nodes" in given or not isinstance(given.get("node"), list):
+            return given
+        counts = [each.get("nodes") for each in given["node"] if isinstance(each, dict)]
+        known = [count for count in counts if isinstance(count, int) and count > 0]
+        return {**given, "nodes": max(1, min(sum(known), 10_000_000))}
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        faults = [*self._kind_misfits()]
+        if faults:
+            raise Misfits(faults)
         faults = [*misfits(self), *self._price_misfits()]
         faults += [] if faults else [*change_misfits(self)]
         if faults:
             raise Misfits(faults)
         return self
+
+    def _kind_misfits(self) -> Iterator[tuple[str, str]]:
+        if not isinstance(self.node, list):
+            return
+        there = sum(part.nodes for part in self.node)
+        if there != self.nodes:
+            yield "nodes", f"{self.nodes} nodes are not the {there} of all kinds; leave the key out"
+        nodes = [part.node for part in self.node]
+        for place, node in enumerate(nodes):
+            if node in nodes[:place]:
+                yield f"node.{place}", "is the same as one above; add up their numbers"
 
     def _price_misfits(self) -> Iterator[tuple[str, str]]:
         if self.prices is None or self.prices.electricity_usd_per_j is None:

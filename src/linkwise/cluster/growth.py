@@ -39,6 +39,7 @@ def grown_cluster(cluster: Cluster, times: int) -> Cluster:
         nodes=cluster.nodes * times,
         gpus=gpus,
         nvlink_domain_gpus=min(full, gpus),
+        parts=tuple(replace(part, nodes=part.nodes * times) for part in cluster.parts),
         changes=tuple(change for change in cluster.changes if change not in fabric),
     )
 

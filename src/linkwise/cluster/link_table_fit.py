@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 
 from linkwise.cluster.link_table import LinkTable, TableLink, node_number
 from linkwise.units import format_quantity
 
-__all__ = ["link_table_misfits", "narrowest_node"]
+__all__ = ["has_choice", "link_table_misfits", "narrowest_node"]
 
 MOST_SWITCHES = 2000
 _SHOWN = 3
@@ -19,8 +19,7 @@ def link_table_misfits(
     table: LinkTable,
     *,
     nodes: int,
-    nics: int,
-    nic_bytes_per_s: float,
+    nics_of: Callable[[int], tuple[int, float]],
     ports: Mapping[float, int] | None,
 ) -> Iterator[str]:
     """Yield what is wrong with a table for the nodes of a cluster.
@@ -31,10 +30,8 @@ def link_table_misfits(
         The links, each with its rate.
     nodes
         Operating systems; named ``node-0`` to one less.
-    nics
-        NICs of one of them.
-    nic_bytes_per_s
-        What one NIC carries [bytes/s].
+    nics_of
+        What gives the NICs of a node by its number, and what one of them carries [bytes/s].
     ports
         How many links of a rate one switch takes; ``None`` where the switch is not known.
     """
@@ -53,7 +50,7 @@ def link_table_misfits(
         first = islice((f"node-{number}" for number in range(nodes) if number not in known), _SHOWN)
         more = f" and {bare - _SHOWN:,} more" if bare > _SHOWN else ""
         yield f"{', '.join(first)}{more} without a link; give each node a row"
-    yield from _node_misfits(rows, nics, nic_bytes_per_s)
+    yield from _node_misfits(rows, nics_of)
     yield from _port_misfits(rows, ports)
     near = _neighbours(rows)
     ends = [switch for switch in switches if len(near[switch]) == 1]
@@ -65,6 +62,36 @@ def link_table_misfits(
         yield f"{_some(apart)}: no node is joined to this network of switches; leave it out or join it"
     if not beyond and not bare and nodes > 1:
         yield from _unreachable(list(networks.values()), nodes)
+
+
+def has_choice(table: LinkTable) -> bool:
+    """Return whether switches have more than one cable to choose from on some path.
+
+    Parameters
+    ----------
+    table
+        The links.
+
+    Notes
+    -----
+    Without parallel cables between switches and without a loop of switches there is one path. A loop may
+    still offer one shortest path alone; it counts as a choice, as routing need not be shortest.
+    """
+    root: dict[str, str] = {}
+
+    def top(switch: str) -> str:
+        while root.setdefault(switch, switch) != switch:
+            root[switch] = switch = root[root[switch]]
+        return switch
+
+    for row in table.links:
+        one, other = row.ends
+        if node_number(one) is not None or node_number(other) is not None:
+            continue
+        if row.count > 1 or top(one) == top(other):
+            return True
+        root[top(one)] = top(other)
+    return False
 
 
 def narrowest_node(table: LinkTable, nodes: int) -> tuple[float, float, int]:
@@ -98,23 +125,25 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def _node_misfits(rows: tuple[TableLink, ...], nics: int, nic_bytes_per_s: float) -> Iterator[str]:
-    ports: dict[str, int] = defaultdict(int)
+def _node_misfits(rows: tuple[TableLink, ...], nics_of: Callable[[int], tuple[int, float]]) -> Iterator[str]:
+    ports: dict[int, int] = defaultdict(int)
     for row in rows:
         for end in row.ends:
-            if node_number(end) is None:
+            number = node_number(end)
+            if number is None:
                 continue
-            ports[end] += row.count
-            if (row.bytes_per_s or 0.0) > nic_bytes_per_s * 1.001:
-                rate, most = (
-                    format_quantity(8 * each, "bits_per_s")
-                    for each in (row.bytes_per_s or 0.0, nic_bytes_per_s)
+            ports[number] += row.count
+            _, most = nics_of(number)
+            if (row.bytes_per_s or 0.0) > most * 1.001:
+                rate, limit = (
+                    format_quantity(8 * each, "bits_per_s") for each in (row.bytes_per_s or 0.0, most)
                 )
-                yield f"{row.place}: {rate} is more than a NIC of {end} carries ({most}); give a slower link"
-    over = [end for end, count in ports.items() if count > nics]
+                yield f"{row.place}: {rate} is more than a NIC of {end} carries ({limit}); give a slower link"
+    over = [number for number, count in ports.items() if count > nics_of(number)[0]]
     if over:
-        what = f"{ports[over[0]]} links of {over[0]} are more than its {nics} NICs"
-        yield what + (f", and so are those of {_some(over[1:])}" if over[1:] else "")
+        what = f"{ports[over[0]]} links of node-{over[0]} are more than its {nics_of(over[0])[0]} NICs"
+        others = [f"node-{number}" for number in over[1:]]
+        yield what + (f", and so are those of {_some(others)}" if others else "")
 
 
 def _port_misfits(rows: tuple[TableLink, ...], ports: Mapping[float, int] | None) -> Iterator[str]:

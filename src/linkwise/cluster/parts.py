@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
 from linkwise.cluster.cluster import FabricKind, GpuLinks
 from linkwise.cluster.gpu_links import default_domain_gpus, gpu_links_of
-from linkwise.cluster.link_table_fit import link_table_misfits
+from linkwise.cluster.link_table_fit import has_choice, link_table_misfits
+from linkwise.cluster.mixed_nodes import least_node, slowest_gpu
 from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
-    from linkwise.cluster.document import ClusterDocument, FabricDocument, NodeDocument
+    from linkwise.catalog import Gpu
+    from linkwise.cluster.document import ClusterDocument, FabricDocument, NodeDocument, PartDocument
 
 __all__ = [
     "FabricParts",
     "Node",
     "fabric_parts_of",
     "fabric_switch_misfits",
+    "gpu_of",
     "gpus_of",
     "misfits",
     "node_of",
@@ -53,6 +58,7 @@ class Node:
     switch: str | None
     power_w: float | None
     gpu_links: GpuLinks | None = None
+    parts: tuple[tuple[Node, int], ...] = ()
 
     @property
     def links_of_gpus(self) -> GpuLinks:
@@ -70,14 +76,27 @@ class FabricParts:
     assumed: tuple[str, ...]
 
 
-def node_of(given: str | NodeDocument) -> Node:
-    """Return the node that a document names or describes.
+def gpu_of(node: Node) -> Gpu:
+    """Return the GPU of a node; of mixed nodes the slowest with the least of any.
+
+    Parameters
+    ----------
+    node
+        As `node_of` gives it.
+    """
+    return slowest_gpu([each for each, _ in node.parts]) if node.parts else catalog.gpu(node.gpu)
+
+
+def node_of(given: str | NodeDocument | Sequence[PartDocument]) -> Node:
+    """Return the node that a document names or describes; of several kinds the least of any.
 
     Parameters
     ----------
     given
-        Name of a system of the catalogue, or a description.
+        Name of a system of the catalogue, a description, or kinds of nodes with their numbers.
     """
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return least_node([(node_of(part.node), part.nodes) for part in given])
     if isinstance(given, str):
         system = catalog.system(given)
         return Node(
@@ -180,9 +199,11 @@ def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
     if parts.link is None:
         yield "fabric", "has no link and the node no default; name one of the catalogue as fabric.link"
         return
-    yield from _link_misfits(parts, node)
+    for each in [one for one, _ in node.parts] or [node]:
+        yield from _link_misfits(parts, each)
     yield from _table_misfits(document, parts, node)
     yield from _plane_misfits(document, parts, node)
+    yield from _path_misfits(document, parts, node)
     if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
         yield from _port_misfits(document, parts, node)
 
@@ -279,11 +300,23 @@ def _table_misfits(document: ClusterDocument, parts: FabricParts, node: Node) ->
     for message in link_table_misfits(
         table,
         nodes=document.nodes,
-        nics=node.nics,
-        nic_bytes_per_s=node.nic_bytes_per_s,
+        nics_of=_nics_of(node),
         ports=ports,
     ):
         yield "fabric.links", message
+
+
+def _nics_of(node: Node) -> Callable[[int], tuple[int, float]]:
+    """Return what gives the NICs of a node by its number, and what one carries; kinds follow one another."""
+    if not node.parts:
+        return lambda _number: (node.nics, node.nic_bytes_per_s)
+    ends = list(accumulate(count for _, count in node.parts))
+
+    def nics_of(number: int) -> tuple[int, float]:
+        each = node.parts[min(bisect_right(ends, number), len(ends) - 1)][0]
+        return each.nics, each.nic_bytes_per_s
+
+    return nics_of
 
 
 def _ports_of_rate(switch_name: str, bytes_per_s: float) -> int:
@@ -291,6 +324,26 @@ def _ports_of_rate(switch_name: str, bytes_per_s: float) -> int:
     switch = catalog.switch(switch_name)
     ratio = switch.port_bytes_per_s / bytes_per_s
     return 0 if ratio < 0.999 else switch.ports * max(1, min(MOST_BREAKOUT, int(ratio + 1e-6)))
+
+
+def _path_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
+    """Yield that routing has nothing to choose from, where all links of a network end on one switch."""
+    fabric = document.fabric
+    if fabric is None or fabric.routing == "adaptive" or parts.kind is FabricKind.SINGLE_SWITCH:
+        return
+    if fabric.links is not None:
+        if not has_choice(fabric.links):
+            yield (
+                "fabric.routing",
+                "has no effect: the table has one path between any two nodes; leave it out",
+            )
+        return
+    if parts.switch is None or parts.link is None:
+        return
+    links = document.nodes * (1 if parts.kind is FabricKind.RAIL_ONLY else node.nics)
+    if links <= switch_ends(parts.switch, parts.link):
+        what = f"the {links} links of a network end on one {parts.switch}"
+        yield "fabric.routing", f"has no effect: {what}, so that there is one path; leave it out"
 
 
 def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:

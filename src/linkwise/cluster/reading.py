@@ -15,7 +15,8 @@ from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, r
 from linkwise.cluster.gpu_links import domain_assumptions
 from linkwise.cluster.link_table import LinkTable
 from linkwise.cluster.link_table_fit import narrowest_node
-from linkwise.cluster.parts import Node, fabric_parts_of, node_of, rate_text
+from linkwise.cluster.mixed_nodes import least_node_bytes_per_s, mixed_words, node_parts
+from linkwise.cluster.parts import Node, fabric_parts_of, gpu_of, node_of, rate_text
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
@@ -169,24 +170,26 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     per_node = whole * domain + rest if whole else min(node.gpus_per_node, domain)
     fabric, nic_bytes_per_s, assumptions = _fabric(document, node)
     cluster = Cluster(
-        name=document.name or f"{node.system or node.gpu}:{document.nodes}",
+        name=document.name or _name(document, node),
         system=node.system,
         nodes=document.nodes,
         gpus=gpus,
         gpus_per_node=min(per_node, gpus),
         nvlink_domain_gpus=min(domain, gpus),
         full_domain_gpus=domain if domain > per_node else min(domain, gpus),
-        gpu=catalog.gpu(node.gpu),
+        gpu=gpu_of(node),
         nic=node.nic,
         nics_per_node=node.nics,
         nic_bytes_per_s=nic_bytes_per_s,
         fabric=fabric,
         gpu_links=node.links_of_gpus,
+        parts=node_parts(node),
         power_w=node.power_w,
         prices=document.prices,
         changes=changes_of(document) if document.changes else (),
         assumptions=(
             *assumptions,
+            *mixed_words(node),
             *_tray_assumption(node),
             *domain_assumptions(
                 min(domain, gpus),
@@ -196,6 +199,13 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
         ),
     )
     return replace(cluster, assumptions=(*cluster.assumptions, *change_words(cluster)))
+
+
+def _name(document: ClusterDocument, node: Node) -> str:
+    kinds = [(each.system or each.gpu, count) for each, count in node.parts]
+    return " + ".join(
+        f"{name}:{count}" for name, count in kinds or [(node.system or node.gpu, document.nodes)]
+    )
 
 
 def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple[str, ...]]:
@@ -209,6 +219,8 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
     if stated.links is not None and link is not None:
         table = stated.links.with_default(link.bytes_per_s)
         rate, said = _table_rate(table, document.nodes, node)
+    elif node.parts and link is not None and node.nics:
+        rate = least_node_bytes_per_s(node, stated.planes * link.bytes_per_s) / node.nics
     elif link is not None and link.name != node.link:
         rate = min(rate, stated.planes * link.bytes_per_s)
     fabric = Fabric(

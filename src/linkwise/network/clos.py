@@ -44,6 +44,12 @@ def wiring_of(cluster: Cluster) -> Wiring:
     Oversubscription is a bound: nodes that fit one switch have no up-links, whatever is allowed.
     """
     switch, link = parts_of(cluster)
+    counts = sorted({part.nics for part in cluster.parts})
+    if len(counts) > 1:
+        raise InputError(
+            f"{cluster.name}: nodes with {' and '.join(map(str, counts))} NICs are not wired by rule; name "
+            "each link in a table (fabric: {kind: links, links: links.csv})"
+        )
     return wire(
         kind=cluster.fabric.kind,
         nodes=cluster.nodes,

@@ -207,7 +207,7 @@ def _table_words(cluster: Cluster, domain_gpus: int) -> Iterator[str]:
     if not tiers:
         yield "network: all GPUs are on the same switches; no link between switches is used"
         return
-    below = " and ".join(f"{tier.gpus:,} GPUs" for tier in dict.fromkeys(tiers))
+    below = " and ".join(f"{gpus:,} GPUs" for gpus in dict.fromkeys(tier.gpus for tier in tiers))
     yield (
         f"network: links of a table; the narrowest cuts around sets of {below} are priced, and nodes of the "
         "same switches are taken to follow one another"

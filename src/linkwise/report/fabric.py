@@ -27,6 +27,7 @@ __all__ = [
     "fabric_csv_rows",
     "fabric_result",
     "failure_results",
+    "installed_gpus",
     "installed_gpus_per_node",
     "optics_result",
     "price_words",
@@ -185,7 +186,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         link=link.name,
         switch=switch,
         nodes=wiring.nodes,
-        gpus=wiring.nodes * gpus_per_node,
+        gpus=installed_gpus(cluster),
         tiers=wiring.tiers,
         networks=wiring.networks,
         ports=wiring.ports,
@@ -275,6 +276,19 @@ def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
         *(("transceiver", "", module, count) for module, count in modules.items()),
     )
     yield from (row for row in rows if row[-1])
+
+
+def installed_gpus(cluster: Cluster) -> int:
+    """Return the GPUs of all nodes that are wired, in use or not.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
+    if cluster.parts:
+        return sum(part.nodes * part.gpus_per_node for part in cluster.parts)
+    return cluster.nodes * installed_gpus_per_node(cluster)
 
 
 def installed_gpus_per_node(cluster: Cluster) -> int:
