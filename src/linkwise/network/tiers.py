@@ -18,9 +18,6 @@ from linkwise.network.wiring import Wiring
 __all__ = ["Tier", "describe", "tiers_of"]
 
 
-_NAMES = ("leaf group", "pod")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
     """Sets of switches that are alike: the leaves of a group of nodes, or a pod.
@@ -116,7 +113,8 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     if not tiers:
         yield "network: all GPUs are below one set of leaves; no link up is used"
         return
-    below = " and ".join(f"{tier.gpus:,} GPUs a {name}" for tier, name in zip(tiers, _NAMES, strict=False))
+    names = ("leaf group", "dragonfly group" if wiring.pair_links else "pod")
+    below = " and ".join(f"{tier.gpus:,} GPUs a {name}" for tier, name in zip(tiers, names, strict=False))
     how = (
         f"routing ecmp, queue pairs of a connection: {fabric.routing.queue_pairs}; each chooses links by "
         "hash, all groups of a kind send at once, and the step waits for the fullest link (its mean)"

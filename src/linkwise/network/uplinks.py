@@ -195,7 +195,7 @@ def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
     if cluster.fabric.table is not None and uplinks is not None:
         yield (
             "links: no faster than the most loaded link of the table, on shortest paths that split evenly "
-            "and with the nodes in the order of their numbers"
+            "(longer ones carry nothing) and with the nodes in the order of their numbers"
         )
     if cluster.fabric.oversubscription <= 1:
         return

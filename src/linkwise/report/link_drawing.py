@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["link_topology_svg"]
 
 _WIDTH, _LEFT, _TOP, _ROW = 1240, 130, 110, 130
-_MOST = 16
+_MOST = 14
 """Boxes of one row; of more the first ones and the last are drawn."""
 
 
@@ -73,7 +73,7 @@ def _colour(tier: int) -> str:
 
 
 def _count(tier: int, count: int) -> str:
-    return counted(count, "node") if tier == 0 else f"tier {tier}: {count:,}"
+    return counted(count, "node") if tier == 0 else counted(count, "switch", "switches")
 
 
 def _shown(members: Sequence[int]) -> tuple[list[int], int | None]:
