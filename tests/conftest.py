@@ -5,6 +5,10 @@ import os
 import shutil
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # speeds live in benchmarks; a busy machine fails no test
+settings.load_profile("untimed")
 
 _PRESENT = {
     "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,

@@ -25,6 +25,9 @@ from linkwise.units import DIMENSIONS, format_quantity, parse
         ("36 $/h", "usd_per_s", 0.01),
         ("2 USD/Mtoken", "usd_per_token", 2e-6),
         ("30 m", "m", 30.0),
+        ("5 years", "s", 5 * 365.25 * 86400.0),
+        ("40 h/month", "s_per_s", 40 / 730.5),
+        ("73.05 USD/kW/month", "usd_per_j", 0.1 / 3.6e6),
         ("1e3 B", "bytes", 1000.0),
     ],
 )
@@ -78,6 +81,7 @@ def test_parse_names_the_nearest_when_the_dimension_is_unknown():
         (-5e9, "bytes", "-5 GB"),
         (0.0, "s", "0 s"),
         (0.01, "usd_per_s", "36 USD/h"),
+        (40 / 730.5, "s_per_s", "40 h/month"),
     ],
 )
 def test_format_has_three_digits_and_a_short_prefix(value, dimension, text):

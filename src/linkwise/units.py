@@ -76,6 +76,13 @@ DIMENSIONS: dict[str, Dimension] = {
             name="flop_per_s", words="a FLOP rate", unit="FLOP/s", example="989 TFLOP/s", prefixes=_DECIMAL
         ),
         Dimension(name="s", words="a time", unit="s", example="5 us", prefixes=_SMALL),
+        Dimension(
+            name="s_per_s",
+            words="a working time per time",
+            unit="s/s",
+            example="40 h/month",
+            printed=("h/month", 365.25 * 24 / 12),
+        ),
         Dimension(name="w", words="a power", unit="W", example="700 W", prefixes=_DECIMAL),
         Dimension(name="j", words="an energy", unit="J", example="3.6 MJ", prefixes=_DECIMAL),
         Dimension(name="m", words="a length", unit="m", example="30 m"),

@@ -114,12 +114,16 @@ def test_compare_prices_tokens_runs_and_break_even(compared, leaf_spine):
     arguments = [*SMALL, "--tokens", "15e12", "--cluster", leaf_spine, "--oversubscription", "1,8", *NEAR]
     _, out, _ = compared(*arguments, "--format", "json")
     result = json.loads(out)
-    for each in result["clusters"]:
-        # 128 GPUs at 2.50 USD an hour; 16 nodes of 10.2 kW at 0.10 USD/kWh and PUE 1.3.
-        usd = each["step_time_s"] / 3600 * (128 * 2.5 + 163.2 * 1.3 * 0.1)
+    # 16 nodes of 10.2 kW; 128 cables to leaves, twin-port modules of 17 W at switches and 9 W at NICs. At 1:1
+    # 4 leaves and 2 spines with 128 cables between them, at 8:1 3 leaves and one spine with 18; 747 W each.
+    fabrics_kw = (6 * 0.747 + 192 * 0.017 + 128 * 0.009, 4 * 0.747 + 82 * 0.017 + 128 * 0.009)
+    for each, fabric_kw in zip(result["clusters"], fabrics_kw, strict=True):
+        # 128 GPUs at 2.50 USD an hour; electricity at 0.10 USD/kWh and PUE 1.3.
+        kilowatts = 16 * 10.2 + fabric_kw
+        usd = each["step_time_s"] / 3600 * (128 * 2.5 + kilowatts * 1.3 * 0.1)
         assert each["price_usd_per_token"] == pytest.approx(usd / (64 * 4096))
         assert each["price_usd_per_run"] == pytest.approx(15e12 * each["price_usd_per_token"])
-        assert each["usd_per_gpu_hour"] == pytest.approx(2.5 + 40.8 / 32 * 1.3 * 0.1)
+        assert each["usd_per_gpu_hour"] == pytest.approx(2.5 + kilowatts / 128 * 1.3 * 0.1)
     (pair,) = result["break_even"]
     assert pair["faster"].endswith("1:1")
     assert pair["most_usd_per_gpu_hour"] == pytest.approx(

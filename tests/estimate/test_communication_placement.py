@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 
+from linkwise.cluster import load_cluster
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.terms import TERMS
 from linkwise.layout import RankOrder
+from linkwise.network.cluster_setting import setting_of
+from linkwise.network.collective_time import collective_times
+from linkwise.network.group_times import GENERATIONS
 
 DATA_FIRST = RankOrder.TENSOR_CONTEXT_DATA_PIPELINE
 STAGES_FIRST = RankOrder.TENSOR_CONTEXT_PIPELINE_DATA
@@ -61,12 +65,19 @@ def test_hop_carries_the_share_of_a_tensor_rank():
 
 
 def test_sharded_optimizer_pays_one_pass_for_gradients_and_one_for_parameters():
+    setting, sizes = setting_of(load_cluster("dgx-h100:1")), np.array([4e9, 2e9])
     seconds = value(
         "gradient_scatter_gather_s",
         gradient_ranks=8,
-        gradient_bytes=4e9,
-        stage_parameter_bytes=2e9,
-        gradient_bus_bytes_per_s=100e9,
-        gradient_latency_s=1e-3,
+        gradient_local=8,
+        gradient_bytes=sizes[0],
+        stage_parameter_bytes=sizes[1],
+        collective_generation=GENERATIONS.index("hopper"),
+        collective_network=0,
+        nvlink_bytes_per_s=450e9,
+        gradient_nic_bytes_per_s=50e9,
+        network_latency_s=0,
     )
-    assert seconds == pytest.approx(2e-3 + 7 / 8 * 6 / 100)
+    scattered = collective_times("reduce_scatter", setting, sizes[:1]).time_s[0]
+    gathered = collective_times("all_gather", setting, sizes[1:]).time_s[0]
+    assert seconds == pytest.approx(scattered + gathered)

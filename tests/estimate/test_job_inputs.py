@@ -16,6 +16,7 @@ from linkwise.estimate.origins import input_names, input_origins
 from linkwise.job import Job, Precision
 from linkwise.layout import Layout, Schedule
 from linkwise.model import load_model
+from linkwise.network.group_times import GENERATIONS
 
 LLAMA = Job(model=load_model("llama-3.1-8b"), sequence_length=8192, global_batch=128)
 
@@ -57,10 +58,10 @@ def test_fraction_of_plain_tcp_is_fitted_up_to_the_rate_it_was_measured_at():
     assert fast["network_contention"] == 1.0
 
 
-def test_pcie_box_overlaps_no_tensor_traffic_and_reduces_in_no_switch():
+def test_pcie_box_overlaps_no_tensor_traffic_and_has_the_collectives_of_pcie():
     columns = job_columns(LLAMA, load_cluster("mgx-pcie-l40s-8:2"))
     assert columns["tensor_exposed_fraction"] == 1.0
-    assert columns["nvls_fraction"] == 0.0
+    assert GENERATIONS[int(columns["collective_generation"])] == "pcie"
     assert columns["nvlink_fraction"] == "pcie_fraction"
 
 

@@ -70,6 +70,6 @@ def test_verdicts_and_break_even_of_a_pair_agree_whichever_comes_first(job, chai
     opposite = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
     assert verdict(two, one) is opposite.get(verdict(one, two), verdict(one, two))
     assert verdict(one, one) is Verdict.EQUAL
-    there, back = break_even(job, one, two), break_even(job, two, one)
+    there, back = break_even(one, two), break_even(two, one)
     assert there.price_ratio == back.price_ratio >= 1.0
     assert there.faster is back.faster

@@ -55,7 +55,9 @@ def test_compare_result_puts_clusters_beside_the_first(two):
     assert (first.step_time_ratio, first.speed_ratio, first.verdict) == (1.0, 1.0, "equal")
     assert second.speed_ratio == pytest.approx(second.tokens_per_s_per_gpu / first.tokens_per_s_per_gpu)
     assert first.exposed_fraction == pytest.approx(sum(first.exposed_s.values()) / first.step_time_s)
-    assert second.energy_j_per_token == pytest.approx(4 * 6500 * second.step_time_s / JOB.tokens_per_step)
+    # 4 nodes of 6.5 kW; 32 links on one switch of 253 W, 5 W at each of their 64 ends.
+    power_w = 4 * 6500 + 253 + 64 * 5
+    assert second.energy_j_per_token == pytest.approx(power_w * second.step_time_s / JOB.tokens_per_step)
     (pair,) = two.break_even
     assert (pair.faster, pair.slower) == ("dgx-h100:2", "dgx-a100:4")
     assert pair.price_ratio == pytest.approx(1 / second.speed_ratio)
@@ -159,3 +161,16 @@ def test_print_comparison_escapes_what_a_name_would_do_to_the_terminal():
     wall = network_wall(JOB, cluster, most_gpus=16, share_fraction=0.2)
     result = compare_result(compare(JOB, [cluster]), [wall], wall_share_fraction=0.2, scaling=Scaling.WEAK)
     assert "\x1b" not in printed(result)
+
+
+def test_energy_of_a_cluster_whose_fabric_is_not_known_is_more_than_it_says():
+    result = published(JOB, "dgx-h100:2", "aws-p5:2")
+    assert [each.energy_leaves_out for each in result.clusters] == [
+        [],
+        ["nodes beside their GPUs", "the fabric"],
+    ]
+    lines = printed(result).splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("Energy and money"))
+    first, second = lines[start + 3 : start + 5]
+    assert ">" not in first
+    assert second.split()[1].startswith(">")

@@ -54,6 +54,8 @@ class Network:
         One traversal [s].
     kind
         ``rdma`` or ``tcp``.
+    transport
+        What latencies of collectives are known by: ``infiniband``, ``efa_v2`` or ``sockets``.
     achieved_fraction
         Share of the line rate that collectives reach on such a link alone [1].
     assumed
@@ -64,6 +66,7 @@ class Network:
     share_bytes_per_s: float
     latency_s: float
     kind: str
+    transport: str
     achieved_fraction: float
     assumed: bool
 
@@ -381,6 +384,7 @@ def _network(row: Mapping[str, str], gpu: Gpu, gpus: int, domain: int) -> Networ
         share_bytes_per_s=rate / min(per_system, gpus),
         latency_s=latency,
         kind="tcp" if tcp else "rdma",
+        transport="sockets" if tcp else "efa_v2" if "efa" in link else "infiniband",
         achieved_fraction=catalog.link("efa-v2" if "efa" in link else "infiniband-ndr-400").achieved_fraction,
         assumed=assumed,
     )

@@ -17,6 +17,7 @@ from linkwise.estimate.terms import TERMS
 from linkwise.job.framework import Habit
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
+from linkwise.network.group_times import NETWORKS
 
 OFFLOADED_FRACTION = 0.5
 """Share of activations that "partial" offload takes off the GPU; the sources do not say which."""
@@ -139,6 +140,7 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "nic_bytes_per_s": run.network.share_bytes_per_s,
         "network_latency_s": run.network.latency_s,
         "network_fraction": fraction,
+        "collective_network": float(NETWORKS.index(run.network.transport)),
         "network_contention": 1.0 if tcp else "network_contention_rdma",
         "hop_network_fraction": TCP_BY_GPUS[0] if tcp else fraction,
         **tier_columns(None, gpus=run.gpus, domain_gpus=run.domain_gpus),

@@ -31,10 +31,11 @@ __all__ = ["fabric"]
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -> None:
-    """Print switches, cables, optics, power, bisection, hash collisions and worst failures of a fabric.
+    """Print switches, cables, optics, power, money, bisection, collisions and worst failures of a fabric.
 
     CLUSTER is a cluster/1 document or SYSTEM:NODES, such as dgx-h100:32. - is standard input. All its nodes
-    are wired, in use or not. CSV is the bill of materials. Files that exist are replaced.
+    are wired, in use or not. Money needs a cluster that names its prices. CSV is the bill of materials. Files
+    that exist are replaced.
 
     Exit codes: 0 done, 2 wrong input, 3 the switch is not known.
 
@@ -127,7 +128,7 @@ def _print(result: FabricResult, form: str) -> None:
 
         click.echo(published_json(result))
     elif form == "csv":
-        from linkwise.report.fabric import fabric_csv_rows
+        from linkwise.report.fabric_csv import fabric_csv_rows
 
         csv.writer(sys.stdout, lineterminator="\n").writerows(fabric_csv_rows(result))
     else:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from linkwise.cluster.link_table import LinkTable
     from linkwise.cluster.prices import Prices
 
-__all__ = ["Cluster", "Fabric", "FabricKind", "GpuLinks", "NodePart", "Routing", "RoutingKind"]
+__all__ = ["CableKind", "Cluster", "Fabric", "FabricKind", "GpuLinks", "NodePart", "Routing", "RoutingKind"]
 
 
 class FabricKind(StrEnum):
@@ -68,6 +68,17 @@ class RoutingKind(StrEnum):
     """A hash of the flow chooses the path."""
 
 
+class CableKind(StrEnum):
+    """What a cable is, and with it what is bought beside it."""
+
+    OPTICAL = "optical"
+    """A fibre, with a transceiver at each end that is bought apart."""
+    DAC = "dac"
+    """Direct-attach copper: its ends are part of it."""
+    AOC = "aoc"
+    """An active optical cable: its ends are part of it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Routing:
     """How flows are laid on paths.
@@ -106,6 +117,8 @@ class Fabric:
         Groups of a dragonfly-plus fabric; ``None`` for the fewest, and for other kinds.
     table
         All links, each with its rate, where the kind is ``links``.
+    node_cables, switch_cables
+        What cables between nodes and leaves are, and those between switches.
     """
 
     kind: FabricKind
@@ -116,6 +129,8 @@ class Fabric:
     planes: int = 1
     groups: int | None = None
     table: LinkTable | None = None
+    node_cables: CableKind = CableKind.OPTICAL
+    switch_cables: CableKind = CableKind.OPTICAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

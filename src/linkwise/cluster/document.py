@@ -20,7 +20,7 @@ from pydantic import (
 
 from linkwise import catalog
 from linkwise.cluster.changes_document import ChangeDocument, change_misfits
-from linkwise.cluster.cluster import FabricKind, GpuLinks, Routing, RoutingKind
+from linkwise.cluster.cluster import CableKind, FabricKind, GpuLinks, Routing, RoutingKind
 from linkwise.cluster.gpu_links import gpu_links_misfits
 from linkwise.cluster.link_table import LinkTable, read_link_table, table_of_rows
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
@@ -165,6 +165,10 @@ class FabricDocument(Document):
         default=None,
         description="Every link, where kind is links: path of a CSV (from, to, link or rate, count) or rows.",
     )
+    node_cables: CableKind = Field(
+        default=CableKind.OPTICAL, description="Between nodes and leaves; what the fabric draws and costs."
+    )
+    switch_cables: CableKind = Field(default=CableKind.OPTICAL, description="Between switches.")
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -208,11 +212,13 @@ class FabricDocument(Document):
             yield "oversubscription", f"has no effect: {self.kind} has no up-links; leave it out"
         if self.kind in _WITH_ONE_PATH and self.routing != "adaptive":
             yield "routing", f"has no effect: {self.kind} has one path; leave it out"
+        if self.kind is FabricKind.SINGLE_SWITCH and self.switch_cables is not CableKind.OPTICAL:
+            yield "switch_cables", "has no effect: there is one switch; leave it out"
         if self.kind is FabricKind.NONE:
             if self.planes != 1:
                 yield "planes", "has no effect: there is no fabric (kind: none); leave it out"
-            for key in ("link", "switch"):
-                if getattr(self, key) is not None:
+            for key in ("link", "switch", "node_cables", "switch_cables"):
+                if getattr(self, key) not in (None, CableKind.OPTICAL):
                     yield key, "has no effect: there is no fabric (kind: none); leave it out"
 
 
@@ -353,13 +359,15 @@ class ClusterDocument(Document):
                 yield f"node.{place}", "is the same as one above; add up their numbers"
 
     def _price_misfits(self) -> Iterator[tuple[str, str]]:
-        if self.prices is None or self.prices.electricity_usd_per_j is None:
+        prices = self.prices
+        if prices is None or (prices.electricity_usd_per_j is None and prices.cooling_usd_per_j is None):
             return
+        key = "cooling" if prices.electricity_usd_per_j is None else "electricity"
         node = node_of(self.node)
         if node.power_w is None and catalog.gpu(node.gpu).tdp_w is None:
             what = f"the power of {node.system or node.gpu} is not in the catalogue"
-            todo = f"leave electricity out of {self.prices.path}, or describe the node with its power_w"
-            yield "prices", f"electricity has a price, but {what}; {todo}"
+            todo = f"leave {key} out of {prices.path}, or describe the node with its power_w"
+            yield "prices", f"{key} has a price, but {what}; {todo}"
 
 
 def routing_of(document: FabricDocument) -> Routing:

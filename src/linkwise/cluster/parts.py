@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
-from linkwise.cluster.cluster import FabricKind, GpuLinks
+from linkwise.cluster.cluster import CableKind, FabricKind, GpuLinks
 from linkwise.cluster.gpu_links import default_domain_gpus, gpu_links_of
 from linkwise.cluster.link_table_fit import has_choice, link_table_misfits
 from linkwise.cluster.mixed_nodes import least_node, slowest_gpu
@@ -204,8 +204,18 @@ def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
     yield from _table_misfits(document, parts, node)
     yield from _plane_misfits(document, parts, node)
     yield from _path_misfits(document, parts, node)
+    yield from _cable_misfits(document, parts)
     if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
         yield from _port_misfits(document, parts, node)
+
+
+def _cable_misfits(document: ClusterDocument, parts: FabricParts) -> Iterator[tuple[str, str]]:
+    """Yield cables that are stated of a fabric whose cables cannot be counted."""
+    if document.fabric is None or parts.switch is not None:
+        return
+    for key in ("node_cables", "switch_cables"):
+        if getattr(document.fabric, key) is not CableKind.OPTICAL:
+            yield f"fabric.{key}", "has no effect: the switch is not known; name it as fabric.switch"
 
 
 def fabric_switch_misfits(switch_name: str, link_name: str) -> Iterator[tuple[str, str]]:

@@ -232,6 +232,8 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         planes=stated.planes,
         groups=stated.groups,
         table=table,
+        node_cables=stated.node_cables,
+        switch_cables=stated.switch_cables,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
     return fabric, rate, (*((words,) if parts.assumed else ()), *said)

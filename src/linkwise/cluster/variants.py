@@ -72,7 +72,7 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
 
     Notes
     -----
-    With another link the switch of the document is left out: it may not carry that link.
+    With another link the switch and the cables of the document are left out: they may not carry that link.
     """
     cluster = cluster_of_document(document)
     wrong = [*_wrong_oversubscription(axes)]
@@ -126,7 +126,8 @@ def _with_fabric(
         return document
     fabric = {} if document.fabric is None else dict(document.fabric)
     if link is not None and link != fabric.get("link"):
-        fabric.pop("switch", None)
+        for key in ("switch", "node_cables", "switch_cables"):
+            fabric.pop(key, None)
         fabric["link"] = link
     if oversubscription is not None:
         fabric["oversubscription"] = oversubscription

@@ -56,9 +56,12 @@ class Quantity:
     ----------
     dimension
         A key of `linkwise.units.DIMENSIONS`.
+    example
+        Text that would be read, where that of the dimension is of another size than the field.
     """
 
     dimension: str
+    example: str | None = None
 
     def read(self, given: object) -> float:
         """Return the number that a document gives for the field [SI unit of the dimension].
@@ -74,11 +77,15 @@ class Quantity:
             If it is not text with a unit of the dimension, or not above zero.
         """
         wanted = find_dimension(self.dimension)
+        example = self.example or wanted.example
         if isinstance(given, bool) or not isinstance(given, str | int | float):
-            raise UnitError(f"{wanted.words} is due here; write it as {wanted.example!r}")
-        value = parse(given if isinstance(given, str) else f"{given:g}", self.dimension)
+            raise UnitError(f"{wanted.words} is due here; write it as {example!r}")
+        try:
+            value = parse(given if isinstance(given, str) else f"{given:g}", self.dimension)
+        except UnitError as error:
+            raise UnitError(str(error).replace(repr(wanted.example), repr(example))) from None
         if value <= 0:
-            raise UnitError(f"{given!r} is not above zero; write {wanted.words} as {wanted.example!r}")
+            raise UnitError(f"{given!r} is not above zero; write {wanted.words} as {example!r}")
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -97,7 +104,7 @@ class Quantity:
         return {
             "type": "string",
             "pattern": number,
-            "examples": [wanted.example],
+            "examples": [self.example or wanted.example],
             "description": f"{wanted.words}, with its unit",
         }
 

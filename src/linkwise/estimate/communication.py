@@ -9,39 +9,25 @@ from __future__ import annotations
 import numpy as np
 
 from linkwise.estimate import crossing, placement
+from linkwise.estimate.collective_call import GroupLinks, call_s
 from linkwise.estimate.compute import BACKWARD_HOST, smooth_maximum
 from linkwise.estimate.term import Floats, term
-from linkwise.network.collectives import (
-    all_to_all_s,
-    nvls_all_reduce_s,
-    ring_all_gather_s,
-    ring_all_reduce_s,
-    tree_all_reduce_s,
-)
-from linkwise.network.contention import PEERS_AT_ONCE
+from linkwise.network.group_times import NETWORKS, ring_share
 from linkwise.network.placement import bus_bytes_per_s
 
 _RING = (
     "ring closed forms (Thakur et al., 2005); bandwidth of the slowest hop, NICs shared by the groups of "
     "a domain"
 )
+_NCCL = "algorithm and protocol as NCCL chooses them, at the cost that nccl-tests show (docs/collectives.md)"
 _FITTED = "form derived; share left exposed fitted on measured steps (docs/accuracy.md)"
 _CORE = "Korthikanti et al., Reducing Activation Recomputation, 2022"
-
-NVLS_RANKS = 4.0
-"""Fewest ranks for which NCCL lets the NVLink switch reduce."""
 
 
 @term("bytes/s", "nvlink_bytes_per_s x nvlink_fraction", "nccl-tests bus bandwidth over line rate, measured")
 def nvlink_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvlink_fraction: Floats) -> Floats:
     """Return what collectives reach inside an NVLink domain, per GPU and direction."""
     return nvlink_bytes_per_s * nvlink_fraction
-
-
-@term("bytes/s", "nvlink_bytes_per_s x nvls_fraction", "nccl-tests, all-reduce reduced in the switch")
-def nvls_reached_bytes_per_s(nvlink_bytes_per_s: Floats, nvls_fraction: Floats) -> Floats:
-    """Return the rate of an all-reduce that the NVLink switch reduces; 0 where it cannot."""
-    return nvlink_bytes_per_s * nvls_fraction
 
 
 @term(
@@ -68,14 +54,36 @@ def nic_hop_bytes_per_s(
     return nic_bytes_per_s * hop_network_fraction * network_contention
 
 
+@term(
+    "bytes/s",
+    "nic_bytes_per_s x network_contention; over plain TCP what is reached over the share that rings reach",
+    "what a training step leaves of the line rate, fitted; collectives then reach their own share of it",
+)
+def nic_offered_bytes_per_s(
+    nic_bytes_per_s: Floats,
+    network_fraction: Floats,
+    network_contention: Floats,
+    collective_network: Floats,
+) -> Floats:
+    """Return what one GPU's share of the NICs offers to collectives, at line rate.
+
+    Notes
+    -----
+    What sockets reach depends on the number of streams, and is fitted apart from what collectives of
+    nccl-tests show.
+    """
+    over_tcp = network_fraction / ring_share(collective_network)
+    is_tcp = collective_network == NETWORKS.index("sockets")
+    return nic_bytes_per_s * network_contention * np.where(is_tcp, over_tcp, 1.0)
+
+
 # ------------------------------------------------------------------------------------------------ tensor
 
 
 @term(
     "s",
-    "all-reduce of 2 T h bytes over t ranks: min(ring, tree across domains, NVLS inside one from 4 ranks), "
-    "plus a log2(t); with sequence parallelism its two halves, in rings",
-    _RING + "; NVLS as NCCL picks it",
+    "all-reduce of 2 T h bytes over t ranks; with sequence parallelism its two halves",
+    _NCCL,
 )
 def tensor_collective_s(
     element_bytes: Floats,
@@ -84,25 +92,25 @@ def tensor_collective_s(
     tensor: Floats,
     tensor_local: Floats,
     sequence_parallel: Floats,
-    nvlink_reached_bytes_per_s: Floats,
-    nvls_reached_bytes_per_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
     tensor_nic_bytes_per_s: Floats,
-    collective_latency_s: Floats,
     network_latency_s: Floats,
 ) -> Floats:
     """Return the time of one tensor-parallel all-reduce of the activations, or of its two halves."""
     buffer = element_bytes * tokens * hidden
-    domains = np.ceil(tensor / tensor_local)
-    latency = collective_latency_s * np.log2(tensor) + 2.0 * (domains - 1.0) * network_latency_s
-    fastest = fastest_all_reduce_s(
-        tensor,
-        tensor_local,
-        buffer,
-        nvlink_reached_bytes_per_s,
-        tensor_nic_bytes_per_s,
-        np.where(sequence_parallel > 0, 0.0, nvls_reached_bytes_per_s),
+    links = GroupLinks(
+        ranks=tensor,
+        local=tensor_local,
+        generation=collective_generation,
+        network=collective_network,
+        link_bytes_per_s=nvlink_bytes_per_s,
+        nic_bytes_per_s=tensor_nic_bytes_per_s,
+        latency_s=network_latency_s,
     )
-    return np.where(tensor > 1.0, latency + fastest, 0.0)
+    halves = call_s("all_gather", buffer, links) + call_s("reduce_scatter", buffer, links)
+    return np.where(sequence_parallel > 0, halves, call_s("all_reduce", buffer, links))
 
 
 @term(
@@ -217,21 +225,29 @@ def context_all_to_all_s(
     core_recomputed: Floats,
     key_value_width: Floats,
     query_output_width: Floats,
-    nvlink_reached_bytes_per_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
     context_exchange_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
 ) -> Floats:
-    """Return what one layer leaves exposed of swapping slices of the sequence for heads and back."""
+    """Return what one layer leaves exposed of swapping slices of the sequence for heads and back.
+
+    Notes
+    -----
+    Queries, keys, values and outputs go each by a call of their own: 4 a pass.
+    """
     send = element_bytes * tokens * (query_output_width + key_value_width) / tensor
-    latency = np.where(context > context_local, network_latency_s, 0.0)
-    return (2.0 + core_recomputed) * all_to_all_s(
-        context,
-        context_local,
-        send,
-        nvlink_reached_bytes_per_s,
-        context_exchange_nic_bytes_per_s,
-        4.0 * latency,
+    links = GroupLinks(
+        ranks=context,
+        local=context_local,
+        generation=collective_generation,
+        network=collective_network,
+        link_bytes_per_s=nvlink_bytes_per_s,
+        nic_bytes_per_s=context_exchange_nic_bytes_per_s,
+        latency_s=network_latency_s,
     )
+    return (2.0 + core_recomputed) * 4.0 * call_s("all_to_all", send / 4.0, links)
 
 
 @term("s", "ring or all-to-all, plus 3 launches", "the exchange the layout names")
@@ -252,9 +268,8 @@ def layer_context_s(
 
 @term(
     "s",
-    "all-to-alls of 2 T k h / t bytes (dispatch and combine, each way: 4, and 2 where all runs again); "
-    "latency by rounds of 8 peers",
-    _FITTED,
+    "all-to-alls of 2 T k h / t bytes (dispatch and combine, each way: 4, and 2 where all runs again)",
+    _NCCL,
 )
 def layer_exchange_s(
     element_bytes: Floats,
@@ -266,9 +281,10 @@ def layer_exchange_s(
     moe_fraction: Floats,
     experts_per_token: Floats,
     recompute: Floats,
-    nvlink_reached_bytes_per_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
     expert_nic_bytes_per_s: Floats,
-    collective_latency_s: Floats,
     network_latency_s: Floats,
 ) -> Floats:
     """Return the time of all exchanges of tokens with experts that one average layer asks for."""
@@ -276,13 +292,17 @@ def layer_exchange_s(
     visited = domains * (1.0 - np.power(1.0 - 1.0 / domains, experts_per_token))
     copies = np.where(expert > expert_local, visited, experts_per_token)
     send = element_bytes * tokens * copies * hidden / tensor
-    rounds = np.ceil((expert - expert_local) / PEERS_AT_ONCE)
-    latency = collective_latency_s * np.log2(expert) + rounds * network_latency_s
-    call = all_to_all_s(
-        expert, expert_local, send, nvlink_reached_bytes_per_s, expert_nic_bytes_per_s, latency
+    links = GroupLinks(
+        ranks=expert,
+        local=expert_local,
+        generation=collective_generation,
+        network=collective_network,
+        link_bytes_per_s=nvlink_bytes_per_s,
+        nic_bytes_per_s=expert_nic_bytes_per_s,
+        latency_s=network_latency_s,
     )
     calls = 4.0 + 2.0 * (recompute >= 2)
-    return moe_fraction * calls * np.where(expert > 1.0, call, 0.0)
+    return moe_fraction * calls * call_s("all_to_all", send, links)
 
 
 @term("s", "exchanges x exposed share", _FITTED)
@@ -367,71 +387,58 @@ def hop_inside_s(
 # ------------------------------------------------------------------------------------------------ data
 
 
-@term("bytes/s", "min(NVLink, l x NIC share) of a gradient group", _RING)
-def gradient_bus_bytes_per_s(
-    gradient_ranks: Floats,
-    gradient_local: Floats,
-    nvlink_reached_bytes_per_s: Floats,
-    gradient_nic_bytes_per_s: Floats,
-) -> Floats:
-    """Return the bus rate of a gradient group."""
-    return bus_bytes_per_s(
-        gradient_local, gradient_ranks, nvlink_reached_bytes_per_s, gradient_nic_bytes_per_s
-    )
-
-
-@term("s", "steps between domains x latency", _RING)
-def gradient_latency_s(
-    gradient_ranks: Floats, gradient_local: Floats, network_latency_s: Floats, collective_latency_s: Floats
-) -> Floats:
-    """Return the latency of one ring pass of a gradient group."""
-    domains = np.ceil(gradient_ranks / gradient_local)
-    return np.where(
-        gradient_ranks > 1.0,
-        (domains - 1.0) * network_latency_s + collective_latency_s * np.log2(np.maximum(gradient_ranks, 1.0)),
-        0.0,
-    )
-
-
-@term("s", "all-reduce of the stage's gradients: min(ring, double tree, NVLS inside a domain)", _RING)
+@term("s", "all-reduce of the stage's gradients", _NCCL)
 def gradient_all_reduce_s(
     gradient_ranks: Floats,
     gradient_local: Floats,
     gradient_bytes: Floats,
-    gradient_latency_s: Floats,
-    nvlink_reached_bytes_per_s: Floats,
-    nvls_reached_bytes_per_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
     gradient_nic_bytes_per_s: Floats,
+    network_latency_s: Floats,
 ) -> Floats:
     """Return the time of the gradients' all-reduce once per step."""
-    return 2.0 * gradient_latency_s + fastest_all_reduce_s(
-        gradient_ranks,
-        gradient_local,
-        gradient_bytes,
-        nvlink_reached_bytes_per_s,
-        gradient_nic_bytes_per_s,
-        nvls_reached_bytes_per_s,
+    links = GroupLinks(
+        ranks=gradient_ranks,
+        local=gradient_local,
+        generation=collective_generation,
+        network=collective_network,
+        link_bytes_per_s=nvlink_bytes_per_s,
+        nic_bytes_per_s=gradient_nic_bytes_per_s,
+        latency_s=network_latency_s,
     )
+    return call_s("all_reduce", gradient_bytes, links)
 
 
 @term(
     "s",
     "reduce-scatter of gradients and all-gather of parameters (ZeRO 1 and 2)",
-    "Rajbhandari et al., ZeRO, 2020",
+    "Rajbhandari et al., ZeRO, 2020; " + _NCCL,
 )
 def gradient_scatter_gather_s(
     gradient_ranks: Floats,
+    gradient_local: Floats,
     gradient_bytes: Floats,
     stage_parameter_bytes: Floats,
-    gradient_bus_bytes_per_s: Floats,
-    gradient_latency_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
+    gradient_nic_bytes_per_s: Floats,
+    network_latency_s: Floats,
 ) -> Floats:
     """Return the time of the sharded optimizer's two collectives once per step."""
-    return 2.0 * gradient_latency_s + ring_all_gather_s(
-        gradient_ranks,
-        gradient_bytes + stage_parameter_bytes,
-        gradient_bus_bytes_per_s,
-        np.zeros_like(gradient_ranks),
+    links = GroupLinks(
+        ranks=gradient_ranks,
+        local=gradient_local,
+        generation=collective_generation,
+        network=collective_network,
+        link_bytes_per_s=nvlink_bytes_per_s,
+        nic_bytes_per_s=gradient_nic_bytes_per_s,
+        latency_s=network_latency_s,
+    )
+    return call_s("reduce_scatter", gradient_bytes, links) + call_s(
+        "all_gather", stage_parameter_bytes, links
     )
 
 
@@ -439,7 +446,7 @@ def gradient_scatter_gather_s(
     "s",
     "gradients of the experts over the ranks that hold the same ones: all-reduce, or from ZeRO 1 on scatter "
     "of gradients and gather of parameters",
-    _RING,
+    _NCCL,
 )
 def expert_gradient_s(
     expert_replicas: Floats,
@@ -447,61 +454,32 @@ def expert_gradient_s(
     zero_stage: Floats,
     expert_gradient_bytes: Floats,
     stage_expert_parameters: Floats,
-    network_latency_s: Floats,
-    collective_latency_s: Floats,
-    nvlink_reached_bytes_per_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
     replica_nic_bytes_per_s: Floats,
+    network_latency_s: Floats,
 ) -> Floats:
     """Return the time of the experts' gradients, reduced over the ranks that hold the same ones."""
-    rate = bus_bytes_per_s(
-        expert_replicas_local, expert_replicas, nvlink_reached_bytes_per_s, replica_nic_bytes_per_s
+    links = GroupLinks(
+        ranks=expert_replicas,
+        local=expert_replicas_local,
+        generation=collective_generation,
+        network=collective_network,
+        link_bytes_per_s=nvlink_bytes_per_s,
+        nic_bytes_per_s=replica_nic_bytes_per_s,
+        latency_s=network_latency_s,
     )
-    again = np.where(zero_stage >= 1.0, 2.0 * stage_expert_parameters, expert_gradient_bytes)
-    step = collective_latency_s * np.log2(expert_replicas) + network_latency_s * (
-        np.ceil(expert_replicas / expert_replicas_local) - 1.0
-    )
-    none = np.zeros_like(expert_replicas)
-    passes = ring_all_gather_s(expert_replicas, expert_gradient_bytes + again, rate, none)
-    return np.where(stage_expert_parameters > 0, passes + 2.0 * step, 0.0)
-
-
-def fastest_all_reduce_s(
-    size: Floats,
-    local: Floats,
-    buffer_bytes: Floats,
-    nvlink_bytes_per_s: Floats,
-    nic_bytes_per_s: Floats,
-    nvls_bytes_per_s: Floats,
-) -> Floats:
-    """Return the time of an all-reduce by the fastest algorithm where the ranks sit, latency apart [s].
-
-    Parameters
-    ----------
-    size, local
-        Ranks of the group, and those of them in one NVLink domain [1].
-    buffer_bytes
-        What is reduced [bytes].
-    nvlink_bytes_per_s, nic_bytes_per_s, nvls_bytes_per_s
-        Reached rates per GPU: inside the domain, its share of the NICs, and through the reducing switch (0
-        where there is none) [bytes/s].
-    """
-    none = np.zeros_like(size)
-    rate = bus_bytes_per_s(local, size, nvlink_bytes_per_s, nic_bytes_per_s)
-    ring = ring_all_reduce_s(size, buffer_bytes, rate, none)
-    across = np.minimum(local * nic_bytes_per_s, nvlink_bytes_per_s)
-    tree = tree_all_reduce_s(size, local, buffer_bytes, nvlink_bytes_per_s, across, none)
-    spread = np.minimum(ring, tree)
-    can_reduce = (nvls_bytes_per_s > 0.0) & (size >= NVLS_RANKS)
-    switch = nvls_all_reduce_s(size, buffer_bytes, np.maximum(nvls_bytes_per_s, 1.0))
-    inside = np.where(can_reduce, np.minimum(ring, switch), ring)
-    return np.where(size > local, spread, inside)
+    gathered = np.where(zero_stage >= 1.0, 2.0 * stage_expert_parameters, expert_gradient_bytes)
+    passes = call_s("reduce_scatter", expert_gradient_bytes, links) + call_s("all_gather", gathered, links)
+    return np.where(stage_expert_parameters > 0, passes, 0.0)
 
 
 TERMS = (
     *placement.TERMS,
     *crossing.TERMS,
     nvlink_reached_bytes_per_s,
-    nvls_reached_bytes_per_s,
+    nic_offered_bytes_per_s,
     nic_reached_bytes_per_s,
     nic_hop_bytes_per_s,
     tensor_collective_s,
@@ -516,8 +494,6 @@ TERMS = (
     layer_network_s,
     hop_across_s,
     hop_inside_s,
-    gradient_bus_bytes_per_s,
-    gradient_latency_s,
     gradient_all_reduce_s,
     gradient_scatter_gather_s,
     expert_gradient_s,

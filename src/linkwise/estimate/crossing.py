@@ -63,7 +63,7 @@ def _rate_term(
     size: str,
     span: str,
     local: str,
-    rate: str = "nic_reached_bytes_per_s",
+    rate: str = "nic_offered_bytes_per_s",
     crossing: Crossing = ring_crossing_fraction,
     at_once: int = 1,
 ) -> Term:
@@ -108,6 +108,7 @@ context_nic_bytes_per_s = _rate_term(
     size="context",
     span="context_span",
     local="context_local",
+    rate="nic_reached_bytes_per_s",
 )
 context_exchange_nic_bytes_per_s = _rate_term(
     "context_exchange_nic_bytes_per_s",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from linkwise.job.framework import Framework, Habit
+from linkwise.network.group_times import GENERATIONS as GENERATION_CODES
+from linkwise.network.links import generation_of
 
 if TYPE_CHECKING:
     from linkwise.catalog import Gpu
@@ -24,9 +26,6 @@ GENERATIONS: Mapping[str, str] = {
 
 FP8_GENERATIONS = ("hopper", "blackwell")
 """Generations whose 8-bit products were fitted apart."""
-
-NVLS_GENERATIONS = ("hopper", "blackwell")
-"""Generations whose NVLink switches reduce and multicast (NVSwitch 3 and later)."""
 
 OPERAND_BYTES: Mapping[str, float] = {
     "bf16": 2.0,
@@ -134,7 +133,7 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
         "memory_bytes_per_s": gpu.memory_bandwidth_bytes_per_s,
         "memory_available_bytes": gpu.memory_bytes,
         "nvlink_bytes_per_s": gpu.nvlink_bytes_per_s or gpu.pcie_bytes_per_s or 16e9,
-        "nvls_fraction": nvls_fraction(gpu),
+        "collective_generation": float(GENERATION_CODES.index(_joined_by(gpu))),
         "nvlink_fraction": f"nvlink_fraction_{generation}",
         "operand_bytes": OPERAND_BYTES[precision],
         "element_bytes": 4.0 if single else 2.0,
@@ -144,12 +143,9 @@ def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, H
     }
 
 
-def nvls_fraction(gpu: Gpu) -> Habit:
-    """Return the share of NVLink's rate that an all-reduce in the switch reaches; 0 without such a switch."""
-    generation = GENERATIONS.get(gpu.architecture.lower(), "other")
-    if generation not in NVLS_GENERATIONS or gpu.scale_up_form != "switch or mesh":
-        return 0.0
-    return f"nvls_fraction_{generation}"
+def _joined_by(gpu: Gpu) -> str:
+    """Return what joins the GPUs of a domain, as `linkwise.network.group_times` has it."""
+    return "pcie" if gpu.nvlink_bytes_per_s is None else generation_of(gpu)
 
 
 def rate_factor(gpu: Gpu) -> Habit:

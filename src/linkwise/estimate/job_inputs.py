@@ -19,6 +19,8 @@ from linkwise.job.offers import offer_of
 from linkwise.layout import Schedule
 from linkwise.model import model_columns
 from linkwise.network.changed_fabric import leaf_fraction
+from linkwise.network.cluster_setting import network_of
+from linkwise.network.group_times import GENERATIONS, NETWORKS
 from linkwise.network.placement import ranks_per_domain
 
 if TYPE_CHECKING:
@@ -97,10 +99,10 @@ def stack_columns(*, model: Model, gpu: Gpu, precision: str, framework: Framewor
 
 _OVER_PCIE: Mapping[str, Habit] = {
     "nvlink_fraction": "pcie_fraction",
-    "nvls_fraction": 0.0,
+    "collective_generation": float(GENERATIONS.index("pcie")),
     "tensor_exposed_fraction": 1.0,
 }
-"""What a node whose GPUs meet over PCIe does differently: no shared memory to overlap through, no switch."""
+"""What a node whose GPUs meet over PCIe does differently: no shared memory to overlap through."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +171,7 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
             "hop_network_fraction": 1.0,
             "network_contention": 1.0,
             "network_latency_s": 0.0,
+            "collective_network": 0.0,
         }
     fraction: Habit = link.achieved_fraction
     hop: Habit = fraction
@@ -184,6 +187,7 @@ def network_columns(cluster: Cluster) -> dict[str, Habit]:
         "hop_network_fraction": hop,
         "network_contention": contention,
         "network_latency_s": link.hop_s,
+        "collective_network": float(NETWORKS.index(network_of(cluster))),
     }
 
 

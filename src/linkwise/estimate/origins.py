@@ -101,7 +101,7 @@ def input_origins(job: Job, cluster: Cluster) -> Mapping[str, Origin]:
             origins[name] = framework
     for name in ("sequence_length", "global_batch"):
         origins[name] = Origin(kind="job")
-    for name in ("gpus", "domain_gpus", *TIER_COLUMNS):
+    for name in ("gpus", "domain_gpus", "collective_generation", "collective_network", *TIER_COLUMNS):
         origins[name] = Origin(kind="cluster", source=cluster.name)
     origins.update(_gpu_origins(job, cluster))
     origins.update(_link_origins(cluster, columns))

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from linkwise.estimate.collective_call import GroupLinks, call_s
 from linkwise.estimate.term import Floats, term
-from linkwise.network.collectives import ring_all_gather_s
-from linkwise.network.placement import bus_bytes_per_s
 
 _1F1B = "Narayanan et al., Efficient Large-Scale Language Model Training, 2021, sections 2.2 and 2.3"
 _FITTED = "form derived; constant fitted on measured steps (docs/accuracy.md)"
@@ -288,7 +287,7 @@ def sharded_passes(micro_batches: Floats, pipeline: Floats) -> Floats:
     "s",
     "passes x (gathers + scatter) of dense parameters and of experts over their own ranks, and the replicas' "
     "all-reduce where hybrid; one gather beside a pipeline or below ZeRO 3",
-    _FSDP,
+    _FSDP + "; one call for all layers: prefetch hides the latency of single ones",
 )
 def sharded_traffic_s(
     sharded_passes: Floats,
@@ -300,42 +299,47 @@ def sharded_traffic_s(
     expert_replicas: Floats,
     expert_replicas_local: Floats,
     hybrid_shard: Floats,
-    stage_layers: Floats,
     stage_dense_parameters: Floats,
     stage_expert_parameters: Floats,
     gradient_element_bytes: Floats,
     gather_element_bytes: Floats,
-    nvlink_reached_bytes_per_s: Floats,
+    collective_generation: Floats,
+    collective_network: Floats,
+    nvlink_bytes_per_s: Floats,
     gradient_nic_bytes_per_s: Floats,
     replica_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
-    collective_latency_s: Floats,
     sharded_traffic_factor: Floats,
 ) -> Floats:
     """Return the traffic of fully sharded data parallelism in one step, before overlap."""
     gathers = np.where((zero_stage >= 3.0) & (pipeline <= 1.0), 2.0, 1.0)
-    element = gathers * gather_element_bytes + gradient_element_bytes
-    local = np.minimum(shard_ranks, gradient_local)
-    none = np.zeros_like(shard_ranks)
-    rate = bus_bytes_per_s(local, shard_ranks, nvlink_reached_bytes_per_s, gradient_nic_bytes_per_s)
-    dense = ring_all_gather_s(shard_ranks, stage_dense_parameters * element, rate, none)
+
+    def of_groups(ranks: Floats, local: Floats, nic_bytes_per_s: Floats) -> GroupLinks:
+        return GroupLinks(
+            ranks=ranks,
+            local=np.minimum(ranks, local),
+            generation=collective_generation,
+            network=collective_network,
+            link_bytes_per_s=nvlink_bytes_per_s,
+            nic_bytes_per_s=nic_bytes_per_s,
+            latency_s=network_latency_s,
+        )
+
+    def passed(parameters: Floats, links: GroupLinks) -> Floats:
+        gathered = gathers * call_s("all_gather", parameters * gather_element_bytes, links)
+        return gathered + call_s("reduce_scatter", parameters * gradient_element_bytes, links)
+
     held = np.where(hybrid_shard > 0, np.minimum(expert_replicas, expert_replicas_local), expert_replicas)
-    expert_rate = bus_bytes_per_s(
-        np.minimum(held, expert_replicas_local), held, nvlink_reached_bytes_per_s, replica_nic_bytes_per_s
-    )
-    experts = ring_all_gather_s(held, stage_expert_parameters * element, expert_rate, none)
-    domains = np.ceil(shard_ranks / local)
-    step = collective_latency_s * np.log2(np.maximum(shard_ranks, 1.0)) + (domains - 1.0) * network_latency_s
-    latency = (gathers + 1.0) * stage_layers * step
+    dense = passed(stage_dense_parameters, of_groups(shard_ranks, gradient_local, gradient_nic_bytes_per_s))
+    experts = passed(stage_expert_parameters, of_groups(held, expert_replicas_local, replica_nic_bytes_per_s))
     parameters = stage_dense_parameters + stage_expert_parameters
-    across = 2.0 * ring_all_gather_s(
-        gradient_ranks / shard_ranks,
+    replicas = call_s(
+        "all_reduce",
         parameters * gradient_element_bytes / shard_ranks,
-        gradient_nic_bytes_per_s,
-        none,
+        of_groups(gradient_ranks / shard_ranks, np.ones_like(shard_ranks), gradient_nic_bytes_per_s),
     )
-    replicas = np.where(hybrid_shard > 0, across, 0.0)
-    return sharded_traffic_factor * sharded_passes * (dense + experts + latency + replicas)
+    moved = dense + np.where(stage_expert_parameters > 0, experts, 0.0)
+    return sharded_traffic_factor * sharded_passes * (moved + np.where(hybrid_shard > 0, replicas, 0.0))
 
 
 @term(

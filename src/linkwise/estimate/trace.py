@@ -72,7 +72,7 @@ class TracedTerm:
     ----------
     name, group
         Its name, and the part of the estimate it belongs to: compute, communication, schedule, memory,
-        energy or money.
+        energy, goodput or money.
     value, unit
         What it came to.
     formula, source

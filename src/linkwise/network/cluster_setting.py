@@ -17,7 +17,7 @@ from linkwise.network.links import borrowed_generation, is_behind_nic, local_lin
 from linkwise.network.setting import WITH_CHOICE, Launch, Setting
 from linkwise.network.uplinks import describe, uplinks_of
 
-__all__ = ["assumptions_of", "setting_of"]
+__all__ = ["assumptions_of", "network_of", "setting_of"]
 
 _OF_TRAINING = ("host memory: ",)
 """Assumptions of a cluster that hold for the step of a training job alone."""
@@ -60,7 +60,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     across = _node_bytes_per_s(cluster, ranks) * span / cluster.gpus_per_node if domains > 1 else 0.0
     return Setting(
         group=links.communicator(ranks=ranks, domains=domains, network_bytes_per_s=across),
-        network=_network(cluster) if domains > 1 else "nvlink",
+        network=network_of(cluster) if domains > 1 else "nvlink",
         pair_bytes_per_s=links.pair_bytes_per_s,
         bridged=links.bridged,
         through_host=links.through_host,
@@ -190,7 +190,14 @@ def _routing(cluster: Cluster, setting: Setting) -> str:
     )
 
 
-def _network(cluster: Cluster) -> str:
+def network_of(cluster: Cluster) -> str:
+    """Return the kind of network between domains that latencies are known by.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
     link = cluster.fabric.link
     if link is None:
         return "infiniband"

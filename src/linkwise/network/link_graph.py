@@ -15,7 +15,7 @@ from linkwise.cluster import Cluster
 from linkwise.cluster.link_table import LinkTable, node_number
 from linkwise.errors import InputError
 
-__all__ = ["UNREACHED", "LinkGraph", "graph_of", "link_graph"]
+__all__ = ["UNREACHED", "LinkCounts", "LinkGraph", "graph_of", "link_counts", "link_graph"]
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -198,6 +198,44 @@ class LinkGraph:
             How many there are then.
         """
         return replace(self, nodes=nodes, end_node=place[self.end_node])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkCounts:
+    """The pieces of a fabric of explicit links.
+
+    Parameters
+    ----------
+    switches
+        Switches.
+    node_cables, switch_cables
+        Cables that nodes have, and those between switches.
+    is_one_rate
+        Whether all links carry the same.
+    """
+
+    switches: int
+    node_cables: int
+    switch_cables: int
+    is_one_rate: bool
+
+
+def link_counts(graph: LinkGraph) -> LinkCounts:
+    """Return how many switches and cables there are; one between two nodes is a cable of nodes.
+
+    Parameters
+    ----------
+    graph
+        The links.
+    """
+    real = graph.end_switch < graph.switches
+    rates = np.concatenate((graph.bytes_per_s / graph.cables, graph.end_bytes_per_s / graph.end_cables))
+    return LinkCounts(
+        switches=graph.switches,
+        node_cables=int(graph.end_cables[real].sum() + graph.end_cables[~real].sum() // 2),
+        switch_cables=int(graph.cables.sum()) // 2,
+        is_one_rate=bool(np.allclose(rates, rates[0], rtol=1e-3)),
+    )
 
 
 def graph_of(cluster: Cluster) -> LinkGraph:

@@ -10,11 +10,14 @@ from linkwise.network.collective_constants import collective_values
 
 __all__ = [
     "GEN4_MOST_BYTES_PER_S",
+    "WITH_MULTICAST",
     "LocalLinks",
     "borrowed_generation",
+    "generation_of",
     "is_behind_nic",
     "local_links",
     "network_kind",
+    "planned_bytes_per_s",
 ]
 
 _GENERATIONS = {
@@ -34,7 +37,8 @@ _NAMES = {"amd": "MI250X to MI355X"}
 """Generations that are not called by their architecture."""
 _NEWEST = "blackwell"
 """What a GPU of an architecture that is not listed is taken for: the newest that was measured."""
-_WITH_MULTICAST = ("hopper", "blackwell")
+WITH_MULTICAST = ("hopper", "blackwell")
+"""Generations whose NVLink switch reduces and multicasts."""
 _SMALLEST_PCIE_BYTES_PER_S = 16e9
 """Taken for a GPU whose slot is not known: 16 lanes of PCIe 3.0, 15.75 GB/s (PCI-SIG), rounded [bytes/s]."""
 GEN4_MOST_BYTES_PER_S = 40e9
@@ -120,21 +124,20 @@ def local_links(
     line = gpu.nvlink_bytes_per_s
     if line is None or is_pcie or bridged:
         slot = gpu.pcie_bytes_per_s or _SMALLEST_PCIE_BYTES_PER_S
-        planned = collective_values()["pcie_planned_fraction"] * slot
         return LocalLinks(
             generation="pcie",
-            planned_bytes_per_s=planned,
+            planned_bytes_per_s=planned_bytes_per_s("pcie", slot),
             pair_bytes_per_s=slot,
             has_multicast=False,
             bridged=bridged,
             through_host="shm" in joined_by or joined_by == "host-memory",
         )
-    generation = _generation(gpu)
+    generation = generation_of(gpu)
     return LocalLinks(
         generation=generation,
-        planned_bytes_per_s=collective_values()[f"planned_fraction_{generation}"] * line,
+        planned_bytes_per_s=planned_bytes_per_s(generation, line),
         pair_bytes_per_s=line,
-        has_multicast=generation in _WITH_MULTICAST and joined_by == "nvswitch",
+        has_multicast=generation in WITH_MULTICAST and joined_by == "nvswitch",
     )
 
 
@@ -148,11 +151,32 @@ def borrowed_generation(gpu: Gpu) -> str | None:
     """
     if gpu.architecture.lower().startswith(_MEASURED):
         return None
-    generation = _generation(gpu)
+    generation = generation_of(gpu)
     return _NAMES.get(generation, generation.capitalize())
 
 
-def _generation(gpu: Gpu) -> str:
+def planned_bytes_per_s(generation: str, line_bytes_per_s: float) -> float:
+    """Return the rate of a GPU inside its domain that NCCL plans with [bytes/s].
+
+    Parameters
+    ----------
+    generation
+        As `linkwise.nccl.communicator.Communicator` has it.
+    line_bytes_per_s
+        Line rate of its link, one direction [bytes/s].
+    """
+    kind = "pcie_planned_fraction" if generation == "pcie" else f"planned_fraction_{generation}"
+    return collective_values()[kind] * line_bytes_per_s
+
+
+def generation_of(gpu: Gpu) -> str:
+    """Return the generation whose constants a GPU's NVLink (or xGMI) takes.
+
+    Parameters
+    ----------
+    gpu
+        The GPU of the catalogue.
+    """
     architecture = gpu.architecture.lower()
     named = (value for name, value in _GENERATIONS.items() if architecture.startswith(name))
     return next(named, _NEWEST)

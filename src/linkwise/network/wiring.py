@@ -150,6 +150,11 @@ class Wiring:
         return self.spine_cables + self.core_cables + self.global_cables
 
     @property
+    def is_one_rate(self) -> bool:
+        """Return that all links carry the same."""
+        return True
+
+    @property
     def global_oversubscription(self) -> float:
         """Return links of the nodes of a full group over its links to all groups, were it one of them; or 1.
 

@@ -34,7 +34,8 @@ class BilledResult(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     energy_j_per_step: float | None = Field(
-        default=None, description="Upper bound, without cooling; only where prices are given."
+        default=None,
+        description="Upper bound of nodes and fabric, without cooling; only where prices are given.",
     )
     energy_kwh_per_million_tokens: float | None = Field(
         default=None, description="The same for a million tokens."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from linkwise.report.cost_table import print_costs
 from linkwise.report.plan_table import job_and_cluster_lines
 from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import duration, percent, three_digits
@@ -62,8 +64,11 @@ def _print_tables(result: CompareResult, console: Console) -> None:
         ("Energy and money", list(_money_columns(result.clusters))),
     ):
         _print_table(title, columns, key, console, best=quickest)
+    bills = {numbers[each.name]: each.bill for each in result.clusters}
+    print_costs({number: bill for number, bill in bills.items() if bill is not None}, console)
     _print_layouts(result, console)
-    _print_break_even(result.break_even, numbers, console)
+    lacking = {each.name for each in result.clusters if each.bill is not None and each.bill.not_priced}
+    _print_break_even(result.break_even, numbers, console, lacking=lacking)
 
 
 def _print_table(
@@ -157,11 +162,26 @@ def _money_columns(clusters: Sequence[ComparedResult]) -> Iterator[Column]:
         if any(value(each) is not None for each in clusters):
             yield _column(heading, clusters, value, written, group=heading)
 
-    yield from known("energy per\ntoken [J]", lambda each: each.energy_j_per_token, three_digits)
-    yield from known("USD per\nmillion tokens", lambda each: each.price_usd_per_token, _per_million)
-    yield from known("USD\nper run", lambda each: each.price_usd_per_run, three_digits)
-    yield from known("USD per\nGPU-hour", lambda each: each.usd_per_gpu_hour, three_digits)
+    short_energy = [bool(each.energy_leaves_out) for each in clusters]
+    short_money = [each.bill is not None and bool(each.bill.not_priced) for each in clusters]
+    for column in known("energy per\ntoken [J]", lambda each: each.energy_j_per_token, three_digits):
+        yield _more(column, short_energy)
+    for column in (
+        *known("USD per\nmillion tokens", lambda each: each.price_usd_per_token, _per_million),
+        *known("USD\nper run", lambda each: each.price_usd_per_run, three_digits),
+        *known("USD per\nGPU-hour", lambda each: each.usd_per_gpu_hour, three_digits),
+    ):
+        yield _more(column, short_money)
     yield from known("whole\ntraining", lambda each: each.training_time_s, duration)
+
+
+def _more(column: Column, is_short: Sequence[bool]) -> Column:
+    """Return a column whose amounts are more than they say where something is not counted."""
+    cells = [
+        f">{cell}" if short and cell != _NOTHING else cell
+        for cell, short in zip(column.cells, is_short, strict=True)
+    ]
+    return replace(column, cells=tuple(cells))
 
 
 def _per_million(usd_per_token: float) -> str:
@@ -177,15 +197,20 @@ def _print_layouts(result: CompareResult, console: Console) -> None:
     print_line(console)
 
 
-def _print_break_even(found: Sequence[BreakEvenResult], numbers: dict[str, str], console: Console) -> None:
-    """Print what each faster cluster may cost, one sentence each."""
+def _print_break_even(
+    found: Sequence[BreakEvenResult], numbers: dict[str, str], console: Console, *, lacking: Collection[str]
+) -> None:
+    """Print what each faster cluster may cost, one sentence each; `lacking` have costs without a price."""
     if not found:
         return
     print_line(console, "Break-even price of a GPU-hour, at which a token costs the same on both")
     for each in found:
         faster, slower = numbers[each.faster], numbers[each.slower]
         words = f"a GPU of {faster} may cost {_ratio(each.price_ratio)} times one of {slower}"
-        words += f"{_money_words(each)}{_caution(each)}"
+        words += f"{_money_words(each)}{_fabric_words(each)}{_caution(each)}"
+        short = [numbers[name] for name in (each.faster, each.slower) if name in lacking]
+        if short and each.most_usd_per_gpu_hour is not None:
+            words += f"; not all of {' and '.join(sorted(short))} is priced"
         print_line(console, wrapped(words, width=console.width, indent="    ", first="  - "))
     print_line(console)
 
@@ -198,6 +223,15 @@ def _money_words(each: BreakEvenResult) -> str:
     if each.faster_usd_per_gpu_hour is not None:
         words += f" (it costs {each.faster_usd_per_gpu_hour:.2f})"
     return words
+
+
+def _fabric_words(each: BreakEvenResult) -> str:
+    if each.most_fabric_usd is None or each.faster_fabric_usd is None:
+        return ""
+    if each.most_fabric_usd < 0:
+        return "; no price of its fabric makes up for its other costs"
+    bought, most = (f"{usd:,.0f} USD" for usd in (each.faster_fabric_usd, each.most_fabric_usd))
+    return f"; its fabric, for {bought}, may cost {most} to buy, all else as priced"
 
 
 def _caution(each: BreakEvenResult) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from linkwise.report.cost import CostResult, cost_result
 from linkwise.report.plan_table import lacking_words, layout_words
 from linkwise.report.results import (
     ClusterResult,
@@ -61,14 +62,20 @@ class ComparedResult(PublishedResult):
         default=None, description="Communication that a step waits for, by kind."
     )
     exposed_fraction: float | None = Field(default=None, description="Their sum over the step time.")
-    energy_j_per_token: float | None = Field(default=None, description="Upper bound, without cooling.")
+    energy_j_per_token: float | None = Field(
+        default=None, description="Upper bound of nodes and fabric, without cooling."
+    )
+    energy_leaves_out: list[str] = Field(
+        default_factory=list, description="What draws power that is not known: the energy lacks it."
+    )
     price_usd_per_token: float | None = Field(default=None, description="Only where prices are given.")
     price_usd_per_run: float | None = Field(
         default=None, description="Only where prices and the tokens of the whole training are given."
     )
     usd_per_gpu_hour: float | None = Field(
-        default=None, description="Electricity included where it is priced."
+        default=None, description="Everything included that is priced: the lines of the bill."
     )
+    bill: CostResult | None = Field(default=None, description="Line by line; only where prices are given.")
     training_time_s: float | None = None
     layout: LayoutResult | None = None
     layout_words: str | None = None
@@ -87,6 +94,14 @@ class BreakEvenResult(PublishedResult):
     faster_usd_per_gpu_hour: float | None = None
     most_usd_per_gpu_hour: float | None = Field(
         default=None, description="Of the faster: at this price its tokens cost the same."
+    )
+    faster_fabric_usd: float | None = Field(
+        default=None, description="What the fabric of the faster costs to buy, where it has a price."
+    )
+    most_fabric_usd: float | None = Field(
+        default=None,
+        description="Of that fabric, all else as priced: at this price tokens cost the same. Below zero: no "
+        "price of the fabric makes up for the rest.",
     )
 
 
@@ -218,15 +233,16 @@ def _compared(each: Contender, *, reference: Contender | None, job: Job) -> Comp
 def _fitting(
     each: Contender, best: Estimate, cluster: ClusterResult, *, reference: Contender | None, job: Job
 ) -> ComparedResult:
-    from linkwise.estimate.energy import energy_of_token_j
-    from linkwise.search.break_even import gpu_usd_per_s
+    from linkwise.estimate.energy import energy_of_token_j, power_draw
     from linkwise.search.comparison import exposed_s, verdict
 
     (layout,) = layout_results([best], job=job, cluster=each.cluster)
     beside = best if reference is None or reference.best is None else reference.best
     exposed = exposed_s(best)
-    usd_per_step = layout.cost_usd_per_step
+    bill = cost_result(job, each.cluster, best.step_time_s)
+    per_million = None if bill is None else bill.usd_per_million_tokens
     said = None if reference is None else verdict(each, reference)
+    draw = power_draw(each.cluster)
     return ComparedResult(
         name=cluster.name,
         cluster=cluster,
@@ -241,9 +257,11 @@ def _fitting(
         exposed_s=dict(exposed),
         exposed_fraction=sum(exposed.values()) / best.step_time_s,
         energy_j_per_token=energy_of_token_j(job, each.cluster, best.step_time_s),
-        price_usd_per_token=None if usd_per_step is None else usd_per_step / job.tokens_per_step,
+        energy_leaves_out=[] if draw is None else list(draw.left_out),
+        price_usd_per_token=None if per_million is None else per_million / 1e6,
         price_usd_per_run=layout.cost_usd_per_run,
-        usd_per_gpu_hour=_per_hour(gpu_usd_per_s(job, each)),
+        usd_per_gpu_hour=None if bill is None else bill.usd_per_gpu_hour,
+        bill=bill,
         training_time_s=layout.training_time_s,
         layout=layout,
         layout_words=layout_words(layout),
@@ -260,7 +278,7 @@ def _break_evens(comparison: Comparison) -> Iterator[BreakEvenResult]:
 
     first = comparison.reference
     for each in comparison.contenders:
-        found = None if first is None or each is first else break_even(comparison.job, first, each)
+        found = None if first is None or each is first else break_even(first, each)
         if found is None:
             continue
         yield BreakEvenResult(
@@ -271,6 +289,8 @@ def _break_evens(comparison: Comparison) -> Iterator[BreakEvenResult]:
             slower_usd_per_gpu_hour=_per_hour(found.slower_usd_per_gpu_s),
             faster_usd_per_gpu_hour=_per_hour(found.faster_usd_per_gpu_s),
             most_usd_per_gpu_hour=_per_hour(found.most_usd_per_gpu_s),
+            faster_fabric_usd=found.faster_fabric_usd,
+            most_fabric_usd=found.most_fabric_usd,
         )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_explanation", "print_term"]
 
-GROUPS = ("compute", "communication", "schedule", "memory", "energy", "money")
+GROUPS = ("compute", "communication", "schedule", "memory", "energy", "goodput", "money")
 """Order in which the groups of terms are printed."""
 
 
@@ -36,7 +36,7 @@ def print_explanation(result: ExplainResult, console: Console) -> None:
     if result.layout.short_bytes > 0:
         words = f"The layout does not fit. It {lacking_words(result.layout)}; times are as if it did."
         print_line(console, wrapped(words, width=console.width) + "\n", style="bold red")
-    print_layouts([result.layout], console)
+    print_layouts([result.layout], console, cost=result.bill)
     for group in GROUPS:
         terms = [term for term in result.terms if term.group == group]
         if terms:

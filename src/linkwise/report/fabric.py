@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+from linkwise.report.fabric_bill import FabricBillResult, fabric_bill
+
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.network.changed_fabric import ChangedFabric
@@ -24,7 +26,6 @@ __all__ = [
     "SwitchesResult",
     "drawn_collisions",
     "electricity_of",
-    "fabric_csv_rows",
     "fabric_result",
     "failure_results",
     "installed_gpus",
@@ -63,14 +64,18 @@ class CablesResult(_Result):
 
 
 class OpticsResult(_Result):
-    """Transceivers, every cable optical."""
+    """Cables and the transceivers of those that are optical."""
 
     ends: int = Field(description="Ends of cables.")
     modules: int = Field(description="Pieces; a twin-port one serves two ends.")
     by_module: dict[str, int] = Field(
         default_factory=dict, description="Pieces by module; empty where the catalogue has none."
     )
-    power_w: float | None = Field(default=None, description="Absent where the catalogue has none.")
+    power_w: float | None = Field(
+        default=None, description="At the ends of all cables; absent where the catalogue has none."
+    )
+    node_cables: str = Field(default="optical", description="What cables to nodes are: optical, dac, aoc.")
+    switch_cables: str = Field(default="optical", description="The same of those between switches.")
 
 
 class CollisionsResult(_Result):
@@ -126,6 +131,9 @@ class FabricResult(_Result):
     electricity_usd_per_year: float | None = Field(
         default=None, description="Of power_w, where its price is given."
     )
+    bill: FabricBillResult | None = Field(
+        default=None, description="What it costs to buy and in a year; only where prices are given."
+    )
     reach_nodes: list[int] = Field(
         description="Most nodes that one tier of these switches joins, two, three; empty for kind links."
     )
@@ -164,17 +172,17 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         If the cluster has no fabric or its switch is not known.
     """
     from linkwise.network.bisection import bisection_bytes_per_s, full_bisection_bytes_per_s
+    from linkwise.network.built_fabric import build
     from linkwise.network.changed_fabric import changed_fabric
     from linkwise.network.clos import parts_of
     from linkwise.network.failures import worst_failures
-    from linkwise.network.optics import optics_of, switch_power_w
+    from linkwise.network.optics import switch_power_w
     from linkwise.network.reach import reach_nodes
 
     switch, link = parts_of(cluster)
-    optics = optics_of(wiring, switch=switch, link=link.name)
-    each_w, power_words = switch_power_w(switch)
-    switches_w = None if each_w is None else wiring.switches * each_w
-    power_w = None if switches_w is None or optics.power_w is None else switches_w + optics.power_w
+    built = build(cluster, wiring)
+    optics, power_w = built.optics, built.power_w
+    each_w, _ = switch_power_w(switch)
     bisection = bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     changed = changed_fabric(cluster, wiring) if cluster.changes else None
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
@@ -199,8 +207,9 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         ),
         optics=optics_result(optics),
         power_w=power_w,
-        switch_power_w=switches_w,
+        switch_power_w=None if each_w is None else wiring.switches * each_w,
         electricity_usd_per_year=electricity_of(cluster, power_w),
+        bill=fabric_bill(cluster, built, gpus=installed_gpus(cluster)),
         reach_nodes=list(
             reach_nodes(
                 kind=wiring.kind,
@@ -215,15 +224,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         collisions=collisions,
         failures=failure_results(worst_failures(wiring, gpus_per_node=gpus_per_node)),
         arithmetic=list(wiring.arithmetic),
-        assumptions=[
-            *cluster.assumptions,
-            *_wiring_words(wiring, cluster.fabric.oversubscription),
-            f"power: {power_words}",
-            optics.words,
-            *price_words(cluster),
-            *collision_words,
-            "failures: one part at a time, and traffic spreads evenly over the links that are left",
-        ],
+        assumptions=list(_assumptions(cluster, wiring, optics, collision_words)),
     )
     return result if changed is None else _with_changes(result, cluster, changed, full=full)
 
@@ -260,22 +261,20 @@ def _with_changes(
     )
 
 
-def fabric_csv_rows(result: FabricResult) -> Iterator[tuple[object, ...]]:
-    """Yield the bill of materials as rows of a table, the heading first.
+def _assumptions(
+    cluster: Cluster, wiring: Wiring, optics: Optics, collision_words: tuple[str, ...]
+) -> Iterator[str]:
+    """Yield what was taken for granted, in sentences for a reader."""
+    from linkwise.network.clos import parts_of
+    from linkwise.network.optics import switch_power_w
 
-    Parameters
-    ----------
-    result
-        The fabric as it is published.
-    """
-    yield ("part", "tier", "item", "count")
-    modules = result.optics.by_module or {result.link: result.optics.modules}
-    rows = (
-        *(("switch", tier, result.switch, count) for tier, count in result.switches),
-        *(("cable", tier, result.link, count) for tier, count in result.cables),
-        *(("transceiver", "", module, count) for module, count in modules.items()),
-    )
-    yield from (row for row in rows if row[-1])
+    yield from cluster.assumptions
+    yield from _wiring_words(wiring, cluster.fabric.oversubscription)
+    yield f"power: {switch_power_w(parts_of(cluster)[0])[1]}"
+    yield optics.words
+    yield from price_words(cluster)
+    yield from collision_words
+    yield "failures: one part at a time, and traffic spreads evenly over the links that are left"
 
 
 def installed_gpus(cluster: Cluster) -> int:
@@ -331,9 +330,13 @@ def price_words(cluster: Cluster) -> Iterator[str]:
     cluster
         With prices, or without.
     """
-    if cluster.prices is not None:
-        loss = "PUE 1 (not stated)" if cluster.prices.pue is None else f"PUE {cluster.prices.pue:g}"
-        yield f"prices: of {cluster.prices.date}; electricity alone is counted, all the year, at {loss}"
+    prices = cluster.prices
+    if prices is None:
+        return
+    paid = "; gpu_hour pays for what has no price of its own" if prices.gpu_usd_per_s is not None else ""
+    loss = "PUE 1 (not stated)" if prices.pue is None else f"PUE {prices.pue:g}"
+    metered = "" if prices.electricity_usd_per_j is None else f"; electricity all the year, at {loss}"
+    yield f"prices: of {prices.date}{metered}{paid}"
 
 
 _CHANGE_WORDS = (
@@ -381,7 +384,12 @@ def optics_result(optics: Optics) -> OpticsResult:
         As counted.
     """
     return OpticsResult(
-        ends=optics.ends, modules=optics.modules, by_module=dict(optics.by_module), power_w=optics.power_w
+        ends=optics.ends,
+        modules=optics.modules,
+        by_module=dict(optics.by_module),
+        power_w=optics.power_w,
+        node_cables=str(optics.node_cables),
+        switch_cables=str(optics.switch_cables),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from linkwise.report.fabric_bill import print_fabric_bill
 from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import counted, percent, three_digits
 from linkwise.units import format_quantity
@@ -40,6 +41,7 @@ def print_fabric(result: FabricResult, console: Console) -> None:
     more = "" if result.as_built is None else ", on top of the changes"
     print_line(console, f"\nWorst failure of one part{more}")
     _print_failures(result, console)
+    print_fabric_bill(result.bill, console)
     print_line(console, "\nAssumptions")
     for line in result.assumptions:
         print_line(console, wrapped(line, width=console.width, first="- ", indent="  "), style="dim")

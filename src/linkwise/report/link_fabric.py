@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +21,7 @@ from linkwise.report.fabric import (
     optics_result,
     price_words,
 )
+from linkwise.report.fabric_bill import fabric_bill
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from linkwise.network.link_graph import LinkGraph
 
 __all__ = ["link_fabric_result"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Counts:
-    """Cables as `linkwise.network.optics` counts them."""
-
-    node_cables: int
-    switch_cables: int
 
 
 def link_fabric_result(cluster: Cluster) -> FabricResult:
@@ -52,20 +44,18 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
     InputError
         If its switch is not known.
     """
+    from linkwise.network.built_fabric import build
     from linkwise.network.clos import parts_of, ports_for
     from linkwise.network.link_cuts import link_bisection
     from linkwise.network.link_failures import worst_link_failures
-    from linkwise.network.link_graph import graph_of
-    from linkwise.network.optics import optics_of, switch_power_w
+    from linkwise.network.link_graph import graph_of, link_counts
+    from linkwise.network.optics import switch_power_w
 
     switch, link = parts_of(cluster)
     graph = graph_of(cluster)
-    cables, counts = _cables(graph)
-    optics = optics_of(counts, switch=switch, link=link.name)
+    counts = link_counts(graph)
+    built = build(cluster, counts)
     each_w, power_words = switch_power_w(switch)
-    switches_w = None if each_w is None else graph.switches * each_w
-    optics_w = optics.power_w if _is_one_rate(graph) else None
-    power_w = None if switches_w is None or optics_w is None else switches_w + optics_w
     bisection = link_bisection(graph)
     full = float(np.sort(graph.node_bytes_per_s)[: graph.nodes // 2].sum())
     collisions, collision_words = _collisions(cluster, graph)
@@ -81,11 +71,12 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
         networks=len(np.unique(graph.networks())),
         ports=ports_for(switch, link.name),
         switches=_switches(graph),
-        cables=cables,
-        optics=optics_result(optics).model_copy(update={"power_w": optics_w}),
-        power_w=power_w,
-        switch_power_w=switches_w,
-        electricity_usd_per_year=electricity_of(cluster, power_w),
+        cables=_cables(graph, counts.node_cables),
+        optics=optics_result(built.optics),
+        power_w=built.power_w,
+        switch_power_w=None if each_w is None else graph.switches * each_w,
+        electricity_usd_per_year=electricity_of(cluster, built.power_w),
+        bill=fabric_bill(cluster, built, gpus=installed_gpus(cluster)),
         reach_nodes=[],
         oversubscription=_oversubscription(graph),
         bisection_bytes_per_s=bisection.bytes_per_s,
@@ -96,7 +87,7 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
         assumptions=[
             *cluster.assumptions,
             f"power: {power_words}",
-            optics.words if _is_one_rate(graph) else _MIXED,
+            built.optics.words,
             *price_words(cluster),
             *(
                 ["changes: all is that of the table; nodes that are missing are counted"]
@@ -110,31 +101,20 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
     )
 
 
-_MIXED = "optics: one for each end; links of several rates take different ones, whose power is not counted"
-
-
-def _is_one_rate(graph: LinkGraph) -> bool:
-    rates = np.concatenate((graph.bytes_per_s / graph.cables, graph.end_bytes_per_s / graph.end_cables))
-    return bool(np.allclose(rates, rates[0], rtol=1e-3))
-
-
-def _cables(graph: LinkGraph) -> tuple[CablesResult, _Counts]:
-    """Return cables by the tiers they run between, and in two sums; one between nodes is of a node."""
+def _cables(graph: LinkGraph, node_cables: int) -> CablesResult:
+    """Return cables by the tiers they run between."""
     half = len(graph.tail) // 2
     tiers = np.sort(np.stack((graph.tiers[graph.tail[:half]], graph.tiers[graph.head[:half]])), axis=0)
     between = Counter[str]()
     for low, high, count in zip(*tiers.tolist(), graph.cables[:half].tolist(), strict=True):
         name = "same_tier" if low == high else ("leaf_spine" if low == 1 else "spine_core")
         between[name] += count
-    real = graph.end_switch < graph.switches
-    nodes = int(graph.end_cables[real].sum() + graph.end_cables[~real].sum() // 2)
-    result = CablesResult(
-        node_leaf=nodes,
+    return CablesResult(
+        node_leaf=node_cables,
         leaf_spine=between["leaf_spine"],
         spine_core=between["spine_core"],
         same_tier=between["same_tier"],
     )
-    return result, _Counts(node_cables=nodes, switch_cables=sum(between.values()))
 
 
 def _switches(graph: LinkGraph) -> SwitchesResult:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.report.bill import bill_columns
+from linkwise.report.cost_table import print_cost
 from linkwise.report.plan_notes import plan_notes
 from linkwise.report.tables import Column, print_line, split_table, wrapped
 from linkwise.report.wording import counted, duration, gigabytes, percent, three_digits
@@ -14,6 +15,7 @@ from linkwise.units import format_quantity
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from linkwise.report.cost import CostResult
     from linkwise.report.results import ClusterResult, JobResult, LayoutResult, PlanResult
 
 __all__ = [
@@ -43,7 +45,7 @@ def print_plan(result: PlanResult, console: Console) -> None:
         print_line(console, wrapped(line, width=width))
     print_line(console)
     if result.layouts:
-        print_layouts(result.layouts, console)
+        print_layouts(result.layouts, console, cost=result.bill)
     elif result.closest is not None:
         _print_closest(result.closest, console, alone=result.evaluated == 1)
     print_line(console)
@@ -51,7 +53,9 @@ def print_plan(result: PlanResult, console: Console) -> None:
         print_line(console, line)
 
 
-def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
+def print_layouts(
+    layouts: Sequence[LayoutResult], console: Console, *, cost: CostResult | None = None
+) -> None:
     """Print layouts in tables: degrees, times and memory; below them the parts of the step.
 
     Parameters
@@ -60,6 +64,8 @@ def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
         Best first; one alone is printed with the parts of its memory.
     console
         Where to.
+    cost
+        The bill of the cluster, with the tokens of the first layout.
     """
     key = Column(heading="#", cells=tuple(str(place + 1) for place in range(len(layouts))))
     for number, table in enumerate(split_table(list(_columns(layouts)), key=key, width=console.width)):
@@ -75,6 +81,7 @@ def print_layouts(layouts: Sequence[LayoutResult], console: Console) -> None:
         print_line(console, wrapped(words, width=console.width), style="dim")
     print_line(console)
     _print_bills(layouts, key, console)
+    print_cost(cost, console, of="layout 1" if len(layouts) > 1 else "this layout")
     if len(layouts) == 1:
         print_layout(layouts[0], console)
         return

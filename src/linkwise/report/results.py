@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from linkwise.report.bill import BilledResult, bill_fields
+from linkwise.report.cost import CostResult, cost_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,6 +126,7 @@ class PlanResult(PublishedResult):
         default_factory=dict,
         description="Seconds of a step of the first layout by rank order; empty where it has one only.",
     )
+    bill: CostResult | None = Field(default=None, description="Line by line; only where prices are given.")
     assumptions: list[str]
 
 
@@ -144,7 +146,7 @@ class TermResult(PublishedResult):
     """One term of an estimate."""
 
     name: str
-    group: str = Field(description="compute, communication, schedule, memory, energy or money.")
+    group: str = Field(description="compute, communication, schedule, memory, energy, goodput or money.")
     value: float
     unit: str
     formula: str
@@ -172,6 +174,7 @@ class ExplainResult(PublishedResult):
     layout: LayoutResult
     terms: list[TermResult] = Field(description="In the order they were computed.")
     sensitivities: list[SensitivityResult]
+    bill: CostResult | None = Field(default=None, description="Line by line; only where prices are given.")
     assumptions: list[str]
 
 
@@ -211,6 +214,7 @@ def plan_result(plan: Plan, *, job: Job, cluster: Cluster) -> PlanResult:
         infeasible=dict(sorted(plan.infeasible.items(), key=lambda item: -item[1])),
         closest=None if plan.closest is None else priced[-1],
         rank_orders={order.word: seconds for order, seconds in orders.items()},
+        bill=cost_result(job, cluster, plan.layouts[0].step_time_s if plan.layouts else None),
         assumptions=[*plan.assumptions, *bill_assumptions(cluster)],
     )
 
@@ -302,7 +306,8 @@ def explain_result(
     assumptions
         What was taken for granted.
     """
-    from linkwise.estimate.money import bill_assumptions, trace_bill
+    from linkwise.estimate.bill_trace import trace_bill
+    from linkwise.estimate.money import bill_assumptions
 
     traced = (*terms, *trace_bill(job, cluster, estimate.step_time_s))
     (layout,) = layout_results([estimate], job=job, cluster=cluster)
@@ -322,6 +327,7 @@ def explain_result(
             )
             for each in sensitivities
         ],
+        bill=cost_result(job, cluster, estimate.step_time_s),
         assumptions=[*assumptions, *bill_assumptions(cluster)],
     )
 
