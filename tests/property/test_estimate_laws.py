@@ -117,10 +117,10 @@ def test_step_when_one_rate_rises_is_never_longer(table, rate, factor):
 @LAWS
 @given(some_rows())
 def test_step_when_every_rate_doubles_at_most_halves(table):
-    """Latencies of collectives stay, and with them more than half."""
+    """Latencies of collectives stay, and with them more than half; less by what another choice of NCCL saves."""
     idle = scaled(table, LATENCIES, 0.0)
     once, twice = column(idle, "step_time_s"), column(scaled(idle, RATES, 2.0), "step_time_s")
-    assert (2.0 * twice >= once * (1.0 - 1e-9)).all()
+    assert (2.0 * twice >= 0.9 * once).all()
     assert (twice < once).all()
 
 

@@ -184,8 +184,8 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     link = cluster.fabric.link
     if link is not None and not isinstance(network_columns(cluster)["network_fraction"], str):
         basis = link.figure("achieved_fraction").basis
-        reached = f"{link.achieved_fraction:.0%} of the line rate of {link.name} is reached"
-        said.append(f"{reached} ({basis}, not fitted on training)")
+        reached = f"sends between GPUs reach {link.achieved_fraction:.0%} of the line rate of {link.name}"
+        said.append(f"{reached} ({basis}, not fitted on training); collectives what linkwise collective says")
     said.extend(step_words(cluster))
     said.extend(fabric_words(cluster))
     said.extend(framework_of_job(job).assumes)
