@@ -157,9 +157,36 @@ def wire(
         raise InputError("a table of links is not wired by rule: its rows say what is joined")
     alone = kind is FabricKind.RAIL_ONLY
     node_links, networks = (1, planes * nics) if alone else (nics, planes)
-    links = nodes * node_links
     each = "" if networks == 1 else f" in each of {networks} separate networks"
-    lines = [f"links of nodes: {nodes:,} x {node_links} = {links:,}{each}"]
+    lines = [f"links of nodes: {nodes:,} x {node_links} = {nodes * node_links:,}{each}"]
+    tree = _network(
+        kind, nodes, node_links, ports=ports, oversubscription=oversubscription, groups=groups, lines=lines
+    )
+    return Wiring(
+        kind=kind,
+        nodes=nodes,
+        nics=nics,
+        planes=planes,
+        node_links=node_links,
+        networks=networks,
+        ports=ports,
+        **asdict(tree),
+        arithmetic=(*lines, *_totals(tree, networks)),
+    )
+
+
+def _network(
+    kind: FabricKind,
+    nodes: int,
+    node_links: int,
+    *,
+    ports: int,
+    oversubscription: float,
+    groups: int | None,
+    lines: list[str],
+) -> Tree:
+    """Return the counts of one network; appends its arithmetic."""
+    links = nodes * node_links
     if links <= ports:
         if groups is not None:
             raise InputError(
@@ -169,7 +196,7 @@ def wire(
         lines.append(f"leaves: {links:,} links fit the {ports} ports of one switch; no spine is needed")
         tree = Tree(group_nodes=nodes, group_leaves=1, leaves=1, pod_leaves=1)
     elif kind is FabricKind.SINGLE_SWITCH:
-        what = f"{nodes:,} nodes x {nics} NICs are {links:,} links"
+        what = f"{nodes:,} nodes x {node_links} NICs are {links:,} links"
         raise InputError(
             f"single-switch: {what}, more than the {ports} ports of one switch; choose leaf-spine or fat-tree"
         )
@@ -195,17 +222,7 @@ def wire(
                 oversubscription=oversubscription,
                 lines=lines,
             )
-    return Wiring(
-        kind=kind,
-        nodes=nodes,
-        nics=nics,
-        planes=planes,
-        node_links=node_links,
-        networks=networks,
-        ports=ports,
-        **asdict(tree),
-        arithmetic=(*lines, *_totals(tree, networks)),
-    )
+    return tree
 
 
 def most_down_links(ports: int, oversubscription: float) -> int:

@@ -25,6 +25,7 @@ from linkwise.report.fabric_bill import fabric_bill
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
+    from linkwise.network.built_fabric import BuiltFabric
     from linkwise.network.link_cuts import Bisection
     from linkwise.network.link_graph import LinkGraph
 
@@ -55,7 +56,7 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
     graph = graph_of(cluster)
     counts = link_counts(graph)
     built = build(cluster, counts)
-    each_w, power_words = switch_power_w(switch)
+    each_w, _ = switch_power_w(switch)
     bisection = link_bisection(graph)
     full = float(np.sort(graph.node_bytes_per_s)[: graph.nodes // 2].sum())
     collisions, collision_words = _collisions(cluster, graph)
@@ -84,21 +85,29 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
         collisions=collisions,
         failures=failure_results(worst_link_failures(graph, gpus_per_node=gpus_per_node)),
         arithmetic=list(_arithmetic(cluster, graph)),
-        assumptions=[
-            *cluster.assumptions,
-            f"power: {power_words}",
-            built.optics.words,
-            *price_words(cluster),
-            *(
-                ["changes: all is that of the table; nodes that are missing are counted"]
-                if cluster.changes
-                else []
-            ),
-            _cut_words(bisection),
-            *collision_words,
-            *_failure_words(graph),
-        ],
+        assumptions=list(_assumptions(cluster, built, graph, bisection, collision_words)),
     )
+
+
+def _assumptions(
+    cluster: Cluster,
+    built: BuiltFabric,
+    graph: LinkGraph,
+    bisection: Bisection,
+    collision_words: tuple[str, ...],
+) -> Iterator[str]:
+    """Yield what was taken for granted, in sentences for a reader."""
+    from linkwise.network.optics import switch_power_w
+
+    yield from cluster.assumptions
+    yield f"power: {switch_power_w(cluster.fabric.switch or '')[1]}"
+    yield built.optics.words
+    yield from price_words(cluster)
+    if cluster.changes:
+        yield "changes: all is that of the table; nodes that are missing are counted"
+    yield _cut_words(bisection)
+    yield from collision_words
+    yield from _failure_words(graph)
 
 
 def _cables(graph: LinkGraph, node_cables: int) -> CablesResult:
