@@ -228,7 +228,15 @@ def test_dragonfly_is_wired_listed_and_drawn(capsys, tmp_path, written):
     words = {each.text for each in ET.parse(drawing).getroot().iter("{http://www.w3.org/2000/svg}text")}
     assert {"4 groups", "2,046 cables", "341 between two groups"} <= words
     assert run(["fabric", str(path)]) == 0
-    assert "cables group-group" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "cables group-group" in printed
+    assert "take the links between the two" in printed
+
+
+def test_few_links_between_groups_have_no_exact_law(capsys, written):
+    found = _result(capsys, written("{kind: dragonfly-plus, groups: 50, routing: ecmp}", nodes=800))
+    assert found["collisions"]["exact_mean"] is None
+    assert any("no exact law" in line for line in found["assumptions"])
 
 
 LINKS = """\

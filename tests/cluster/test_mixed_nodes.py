@@ -1,5 +1,6 @@
 """Clusters whose nodes differ: the least of any, and what is refused."""
 
+import jsonschema
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,9 +8,11 @@ from hypothesis import strategies as st
 
 from linkwise import catalog
 from linkwise.cluster import GpuLinks
+from linkwise.cluster.document import HEADER, ClusterDocument
 from linkwise.cluster.growth import grown_cluster
 from linkwise.cluster.reading import load_document, parse_cluster
 from linkwise.cluster.variants import VariantAxes, cluster_variants
+from linkwise.documents import json_schema
 from linkwise.errors import DocumentError, InputError
 from linkwise.estimate.energy import power_draw
 from linkwise.network.clos import wiring_of
@@ -141,6 +144,14 @@ def test_collectives_wait_for_the_narrowest_nics():
     there = mixed(("dgx-h100", 4), (half, 4), more="")
     assert seconds(there) == pytest.approx(seconds(parse_cluster(table)))
     assert seconds(there) > 1.5 * seconds(parse_cluster("linkwise: cluster/1\nnodes: 8\nnode: dgx-h100\n"))
+
+
+def test_schema_takes_a_list_of_kinds_for_the_number_of_nodes():
+    schema = json_schema(ClusterDocument, HEADER)
+    kinds = [{"node": "dgx-h100", "nodes": 2}, {"node": "dgx-a100", "nodes": 2}]
+    jsonschema.validate({"linkwise": "cluster/1", "node": kinds}, schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"linkwise": "cluster/1", "node": "dgx-h100"}, schema)
 
 
 def test_kinds_without_a_common_link_ask_for_one():

@@ -297,8 +297,16 @@ class PartDocument(Document):
     nodes: Annotated[Count, Field(le=10_000_000)] = Field(description="How many there are of it.")
 
 
+def _nodes_or_kinds(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema that a list of kinds of nodes gives their number, too."""
+    schema["required"] = [key for key in schema["required"] if key != "nodes"]
+    schema["anyOf"] = [{"required": ["nodes"]}, {"properties": {"node": {"type": "array"}}}]
+
+
 class ClusterDocument(Document):
     """A cluster: its nodes, alike or of several kinds, and the fabric between them."""
+
+    model_config = ConfigDict(json_schema_extra=_nodes_or_kinds)
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="What its owner calls it."

@@ -196,7 +196,7 @@ def _table_tiers(cluster: Cluster, domain_gpus: int) -> tuple[Tier, ...]:
             sets=sets,
         )
         for nodes, down, up, sets in found
-        if 0 < nodes < cluster.nodes and up > 0.0
+        if 0 < nodes < cluster.nodes and up > 0.0 and cuts.kinds > 1
     )
 
 

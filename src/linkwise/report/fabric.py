@@ -444,7 +444,11 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     words = [pattern]
     if not found.seeds:
         words.append(f"collisions: {found.flows:,} flows are too many to draw")
-    if found.exact_mean is None:
+    if wiring.pair_links:
+        words.append("collisions: flows to other groups take the links between the two groups alone")
+    if found.exact_mean is None and 0 < wiring.pair_links < wiring.pod_spines:
+        words.append("collisions: no exact law, as few spines of a group lead to each other one")
+    elif found.exact_mean is None:
         words.append("collisions: too many queue pairs for the exact law; so many spread almost evenly")
     words.append(
         f"collisions: pauses (PFC) that spread are not counted; a few packet simulations of {wiring.tiers} "
