@@ -88,6 +88,9 @@ def test_rails_of_several_leaves_have_paths_to_choose(capsys, written):
     found = _result(capsys, written("{kind: rail-only, routing: {ecmp: {queue_pairs: 4}}}", nodes=128))
     assert found["switches"]["spine"] > 0
     assert found["collisions"]["mean"] > 1
+    thin = _result(capsys, written("{kind: rail-only, oversubscription: 3}", nodes=128))
+    assert thin["oversubscription"] > 2
+    assert thin["bisection_bytes_per_s"] < found["bisection_bytes_per_s"]
 
 
 @pytest.mark.parametrize("routing", ["adaptive", "spray", "pinned"])

@@ -55,9 +55,7 @@ SLOW_NICS_PER_GPU = 4
 
 _SLOW_NIC_BYTES_PER_S = 12.5e9
 
-_WITHOUT_UPLINKS = (FabricKind.SINGLE_SWITCH, FabricKind.RAIL_ONLY, FabricKind.NONE)
-
-_WITH_ONE_PATH = (FabricKind.SINGLE_SWITCH, FabricKind.NONE)
+_ON_ONE_SWITCH = (FabricKind.SINGLE_SWITCH, FabricKind.NONE)
 
 
 def _known(kind: str) -> AfterValidator:
@@ -208,9 +206,9 @@ class FabricDocument(Document):
             yield "planes", "has no effect: the table says which links there are; leave it out"
 
     def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
-        if self.kind in _WITHOUT_UPLINKS and self.oversubscription != 1:
+        if self.kind in _ON_ONE_SWITCH and self.oversubscription != 1:
             yield "oversubscription", f"has no effect: {self.kind} has no up-links; leave it out"
-        if self.kind in _WITH_ONE_PATH and self.routing != "adaptive":
+        if self.kind in _ON_ONE_SWITCH and self.routing != "adaptive":
             yield "routing", f"has no effect: {self.kind} has one path; leave it out"
         if self.kind is FabricKind.SINGLE_SWITCH and self.switch_cables is not CableKind.OPTICAL:
             yield "switch_cables", "has no effect: there is one switch; leave it out"

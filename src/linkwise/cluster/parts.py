@@ -28,6 +28,7 @@ __all__ = [
     "gpus_of",
     "misfits",
     "node_of",
+    "rail_fits_a_switch",
     "rate_text",
     "switch_ends",
 ]
@@ -336,17 +337,38 @@ def _ports_of_rate(switch_name: str, bytes_per_s: float) -> int:
     return 0 if ratio < 0.999 else switch.ports * max(1, min(MOST_BREAKOUT, int(ratio + 1e-6)))
 
 
+def rail_fits_a_switch(kind: FabricKind, nodes: int, switch: str | None, link: str | None) -> bool:
+    """Return whether each rail of a rail-only fabric is one switch, so that it has no up-links.
+
+    Parameters
+    ----------
+    kind, switch, link
+        Of the fabric; where the switch is not known, one is taken to be enough.
+    nodes
+        Operating systems.
+    """
+    if kind is not FabricKind.RAIL_ONLY:
+        return False
+    return switch is None or link is None or nodes <= switch_ends(switch, link)
+
+
 def _path_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
-    """Yield that routing has nothing to choose from, where all links of a network end on one switch."""
+    """Yield options of up-links where all links of a network end on one switch."""
     fabric = document.fabric
-    if fabric is None or fabric.routing == "adaptive" or parts.kind is FabricKind.SINGLE_SWITCH:
+    if fabric is None or parts.kind is FabricKind.SINGLE_SWITCH:
+        return
+    if (
+        rail_fits_a_switch(parts.kind, document.nodes, parts.switch, parts.link)
+        and fabric.oversubscription != 1
+    ):
+        why = "rail-only has no up-links where a switch has a port for every node"
+        yield "fabric.oversubscription", f"has no effect: {why}; leave it out"
+    if fabric.routing == "adaptive":
         return
     if fabric.links is not None:
         if not has_choice(fabric.links):
-            yield (
-                "fabric.routing",
-                "has no effect: the table has one path between any two nodes; leave it out",
-            )
+            why = "the table has one path between any two nodes"
+            yield "fabric.routing", f"has no effect: {why}; leave it out"
         return
     if parts.switch is None or parts.link is None:
         return

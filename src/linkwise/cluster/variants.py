@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from linkwise.cluster.cluster import Cluster, FabricKind
 from linkwise.cluster.document import LARGEST_OVERSUBSCRIPTION, ClusterDocument
 from linkwise.cluster.gpu_links import LARGEST_DOMAIN_GPUS
-from linkwise.cluster.parts import node_of
+from linkwise.cluster.parts import node_of, rail_fits_a_switch
 from linkwise.cluster.reading import cluster_of_document
 from linkwise.documents.reading import faults_of_values
 from linkwise.errors import DocumentError, Fault
@@ -22,7 +22,6 @@ __all__ = ["VariantAxes", "cluster_variants"]
 _UPLINKS_THAT_NEVER_BIND: Mapping[FabricKind, str] = MappingProxyType(
     {
         FabricKind.SINGLE_SWITCH: "a single switch has no up-links",
-        FabricKind.RAIL_ONLY: "a rail-only fabric has no up-links",
         FabricKind.NONE: "there is no fabric",
         FabricKind.LINKS: "its table says which links there are",
     }
@@ -181,7 +180,11 @@ def _domain_faults(document: ClusterDocument, cluster: Cluster, axes: VariantAxe
 
 
 def _idle_oversubscription(cluster: Cluster, axes: VariantAxes) -> Iterator[Fault]:
-    why = _UPLINKS_THAT_NEVER_BIND.get(cluster.fabric.kind)
+    fabric = cluster.fabric
+    why = _UPLINKS_THAT_NEVER_BIND.get(fabric.kind)
+    link = None if fabric.link is None else fabric.link.name
+    if rail_fits_a_switch(fabric.kind, cluster.nodes, fabric.switch, link):
+        why = "a rail-only fabric has no up-links where a switch has a port for every node"
     if axes.oversubscription and why is not None:
         what = f"has no effect on {cluster.name}: {why}"
         todo = "give a cluster document whose fabric.kind is leaf-spine or fat-tree"
