@@ -34,7 +34,7 @@ __all__ = [
 COLUMNS = ("from", "to", "link", "rate", "count")
 """Columns of the table; the last three may be left out."""
 
-MOST_ROWS = 200_000
+MOST_ROWS = 100_000
 MOST_CABLES = 100_000
 """Cables of one row, and rows: more are a slip of the pen."""
 

@@ -19,7 +19,7 @@ __all__ = ["LINK_PARTS", "parts_tried", "worst_link_failures"]
 LINK_PARTS = ("node-switch link", "switch-switch link", "switch", "node")
 """Classes of parts, links before switches."""
 
-_MOST_TRIED, _FEWEST_TRIED = 24, 4
+_MOST_TRIED, _FEWEST_TRIED = 24, 2
 _MOST_WORK = 20_000_000
 """Parts of a class that are tried, times kinds of nodes, times trunks: about a second."""
 
