@@ -24,6 +24,8 @@ VERBS: dict[str, str] = {
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
+    "env": "The NCCL settings that a cluster needs; with --check, what is wrong with those given.",
+    "collect": "One read-only script that gathers on a node what explains its interconnect.",
     "validate": "Score the model against measurements.",
     "cluster": "Cluster documents from what other programs print, and written for them.",
     "catalog": "List hardware and models with their sources.",

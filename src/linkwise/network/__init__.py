@@ -6,5 +6,6 @@ measure), then `group_times.py` (the same for columns of groups) and `placement.
 share an NVLink domain). `tiers.py` and `contention.py` say what groups lose on links up that they share;
 `flows.py` shares explicit links among flows, `fat_tree.py` routes them.
 Of fabrics: `wiring.py` (the value), `clos.py` (how many switches), then `bisection.py`, `collisions.py`,
-`failures.py`, `cabling.py`.
+`failures.py`, `cabling.py`. What NCCL must be told of a cluster, and what is wrong with what it was told:
+`settings/`.
 """
