@@ -73,8 +73,7 @@ def test_table_says_what_is_known_of_collisions(capsys, written, queue_pairs, sa
 @pytest.mark.parametrize(
     ("fabric", "nodes"),
     [
-        ("{kind: fat-tree, routing: ecmp}", 8),
-        ("{routing: pinned}", 8),
+        ("{kind: single-switch, routing: pinned}", 8),
         ("{kind: rail-only, routing: spray}", 64),
         ("{kind: links, links: [{from: node-0, to: s}, {from: node-1, to: s}], routing: ecmp}", 2),
     ],
@@ -82,6 +81,11 @@ def test_table_says_what_is_known_of_collisions(capsys, written, queue_pairs, sa
 def test_routing_with_one_path_has_no_effect(capsys, written, fabric, nodes):
     assert run(["fabric", str(written(fabric, nodes=nodes))]) == ExitCode.WRONG_INPUT
     assert "routing: has no effect" in capsys.readouterr().err
+
+
+def test_leaves_that_one_switch_would_do_for_have_no_collisions(capsys, written):
+    assert run(["fabric", str(written("{kind: fat-tree, routing: ecmp}", nodes=8))]) == 0
+    assert "Hash collisions: none, there is one path" in capsys.readouterr().out
 
 
 def test_rails_of_several_leaves_have_paths_to_choose(capsys, written):

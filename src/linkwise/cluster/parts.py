@@ -204,7 +204,7 @@ def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
         yield from _link_misfits(parts, each)
     yield from _table_misfits(document, parts, node)
     yield from _plane_misfits(document, parts, node)
-    yield from _path_misfits(document, parts, node)
+    yield from _path_misfits(document, parts)
     yield from _cable_misfits(document, parts)
     if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
         yield from _port_misfits(document, parts, node)
@@ -352,30 +352,23 @@ def rail_fits_a_switch(kind: FabricKind, nodes: int, switch: str | None, link: s
     return switch is None or link is None or nodes <= switch_ends(switch, link)
 
 
-def _path_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
-    """Yield options of up-links where all links of a network end on one switch."""
+def _path_misfits(document: ClusterDocument, parts: FabricParts) -> Iterator[tuple[str, str]]:
+    """Yield options of up-links where a rail is one switch, and routing of a table with one path.
+
+    Of other kinds leaves are taken to exist, though fewer would do.
+    """
     fabric = document.fabric
-    if fabric is None or parts.kind is FabricKind.SINGLE_SWITCH:
+    if fabric is None:
         return
-    if (
-        rail_fits_a_switch(parts.kind, document.nodes, parts.switch, parts.link)
-        and fabric.oversubscription != 1
-    ):
+    if rail_fits_a_switch(parts.kind, document.nodes, parts.switch, parts.link):
         why = "rail-only has no up-links where a switch has a port for every node"
-        yield "fabric.oversubscription", f"has no effect: {why}; leave it out"
-    if fabric.routing == "adaptive":
-        return
-    if fabric.links is not None:
-        if not has_choice(fabric.links):
-            why = "the table has one path between any two nodes"
-            yield "fabric.routing", f"has no effect: {why}; leave it out"
-        return
-    if parts.switch is None or parts.link is None:
-        return
-    links = document.nodes * (1 if parts.kind is FabricKind.RAIL_ONLY else node.nics)
-    if links <= switch_ends(parts.switch, parts.link):
-        what = f"the {links} links of a network end on one {parts.switch}"
-        yield "fabric.routing", f"has no effect: {what}, so that there is one path; leave it out"
+        if fabric.oversubscription != 1:
+            yield "fabric.oversubscription", f"has no effect: {why}; leave it out"
+        if fabric.routing != "adaptive":
+            yield "fabric.routing", f"has no effect: {why}, and one path; leave it out"
+    elif fabric.links is not None and fabric.routing != "adaptive" and not has_choice(fabric.links):
+        why = "the table has one path between any two nodes"
+        yield "fabric.routing", f"has no effect: {why}; leave it out"
 
 
 def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
