@@ -12,7 +12,7 @@ import pytest
 
 from linkwise.cli.main import run
 from linkwise.errors import ExitCode
-from linkwise.network.settings.node import parse_node_facts
+from linkwise.settings.node import parse_node_facts
 
 SCRIPT = Path(str(files("linkwise.cli").joinpath("collect.sh")))
 SHELLS = [words for words in (["dash"], ["bash"], ["busybox", "sh"]) if shutil.which(words[0])]

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from linkwise.errors import InputError
 from linkwise.nccl.allowed import misfit
 from linkwise.nccl.variables import NEWEST, variables
-from linkwise.network.settings.checking import MOST_FINDINGS, check
-from linkwise.network.settings.finding import Subject
-from linkwise.network.settings.node import parse_node_facts
 from linkwise.readers.settings_file import read_settings
+from linkwise.settings.checking import MOST_FINDINGS, check
+from linkwise.settings.finding import Subject
+from linkwise.settings.node import parse_node_facts
 
 LAWS = settings(max_examples=25, deadline=None)
 SECRET = "s3cr3t-value"

@@ -13,9 +13,9 @@ from linkwise.errors import DocumentError, ExitCode, Fault, InputError
 
 if TYPE_CHECKING:
     from linkwise.nccl.variables import Release
-    from linkwise.network.settings.node import NodeFacts
     from linkwise.readers.settings_file import SettingsFile
     from linkwise.report.env_result import EnvResult
+    from linkwise.settings.node import NodeFacts
 
 __all__ = ["env"]
 
@@ -106,8 +106,8 @@ def _recommend(
 ) -> int:
     from linkwise.cluster import load_cluster
     from linkwise.nccl.variables import release_text
-    from linkwise.network.settings.recommended import recommended
     from linkwise.report.env_result import recommendation_result
+    from linkwise.settings.recommended import recommended
 
     there = load_cluster(targets[0])
     job = None
@@ -138,9 +138,9 @@ def _check(
     from linkwise.cli.node_facts import own_facts
     from linkwise.cluster import load_cluster
     from linkwise.nccl.variables import release_text
-    from linkwise.network.settings.checking import check
-    from linkwise.network.settings.finding import Severity, Subject
     from linkwise.report.env_result import check_result
+    from linkwise.settings.checking import check
+    from linkwise.settings.finding import Severity, Subject
 
     there = None if cluster is None else load_cluster(cluster)
     files = _files(targets) if targets else (_own_environment(),)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
-    from linkwise.network.settings.node import NodeFacts
+    from linkwise.settings.node import NodeFacts
 
 __all__ = ["facts_at", "own_facts"]
 
@@ -28,7 +28,7 @@ _LARGEST_ARCHIVE_BYTES = 50_000_000
 
 def own_facts() -> NodeFacts:
     """Return the interfaces and RDMA devices of this machine."""
-    from linkwise.network.settings.node import NodeFacts, parse_node_facts
+    from linkwise.settings.node import NodeFacts, parse_node_facts
 
     layers = []
     for each in sorted(Path("/sys/class/infiniband").glob("*/ports/*/link_layer"))[:_MOST_FILES]:
@@ -54,7 +54,7 @@ def facts_at(place: str) -> NodeFacts:
         If it cannot be read, or shows none.
     """
     from linkwise.documents import read_text
-    from linkwise.network.settings.node import parse_node_facts
+    from linkwise.settings.node import parse_node_facts
 
     path = Path(place)
     if path.is_dir():

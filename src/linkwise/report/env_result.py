@@ -10,8 +10,8 @@ from pydantic import Field
 from linkwise.report.results import PublishedResult
 
 if TYPE_CHECKING:
-    from linkwise.network.settings.finding import Finding, Subject
-    from linkwise.network.settings.recommended import Recommendation
+    from linkwise.settings.finding import Finding, Subject
+    from linkwise.settings.recommended import Recommendation
 
 __all__ = [
     "EnvResult",

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from linkwise.nccl.variables import NEWEST, companion, nearest_variables, release_text, variables
-from linkwise.network.settings.finding import Finding, Severity, Subject
 from linkwise.readers.environment import Assignment
 from linkwise.readers.settings_file import SettingsFile, SettingsKind
+from linkwise.settings.finding import Finding, Severity, Subject
 
 __all__ = ["conf_lines", "older_and_newer", "renamed", "unknown_names"]
 

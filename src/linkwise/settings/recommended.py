@@ -17,8 +17,8 @@ from linkwise.cluster.cluster import FabricKind, RoutingKind
 from linkwise.figures import Basis
 from linkwise.job.framework import FRAMEWORKS
 from linkwise.nccl.variables import Release
-from linkwise.network.settings.finding import guide
-from linkwise.network.settings.node import NodeFacts
+from linkwise.settings.finding import guide
+from linkwise.settings.node import NodeFacts
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster

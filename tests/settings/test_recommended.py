@@ -6,8 +6,8 @@ from linkwise.cluster import cluster_from_shorthand
 from linkwise.cluster.reading import parse_cluster
 from linkwise.job import job_from_options
 from linkwise.nccl.variables import NEWEST, parse_release, variables
-from linkwise.network.settings.node import NodeFacts, matches, parse_node_facts
-from linkwise.network.settings.recommended import recommended
+from linkwise.settings.node import NodeFacts, matches, parse_node_facts
+from linkwise.settings.recommended import recommended
 
 
 def names(cluster, **given):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from linkwise.network.settings import (
+from linkwise.settings import (
     combination_rules,
     fabric_rules,
     launch_rules,
@@ -12,7 +12,7 @@ from linkwise.network.settings import (
     reach_rules,
     value_rules,
 )
-from linkwise.network.settings.finding import Finding, Severity, Subject
+from linkwise.settings.finding import Finding, Severity, Subject
 
 __all__ = ["MOST_FINDINGS", "RULES", "check"]
 

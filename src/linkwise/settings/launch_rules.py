@@ -12,11 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from linkwise.network.settings.finding import Finding, Severity, Subject
 from linkwise.readers.environment import Assignment, Reach
 from linkwise.readers.kubernetes import Container
 from linkwise.readers.launch import Launch
 from linkwise.readers.settings_file import SettingsFile
+from linkwise.settings.finding import Finding, Severity, Subject
 
 __all__ = [
     "SLURM",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from linkwise.network.settings.finding import Finding, Severity, Subject
-from linkwise.network.settings.launch_rules import SLURM, number_in
 from linkwise.readers.environment import Assignment, Reach
 from linkwise.readers.launch import Launch
 from linkwise.readers.settings_file import SettingsFile, SettingsKind
+from linkwise.settings.finding import Finding, Severity, Subject
+from linkwise.settings.launch_rules import SLURM, number_in
 
 __all__ = ["unreached"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from linkwise.nccl.allowed import integer_read
 from linkwise.nccl.variables import Release
-from linkwise.network.settings.finding import Finding, Severity, Subject, guide
 from linkwise.readers.environment import Assignment
+from linkwise.settings.finding import Finding, Severity, Subject, guide
 
 __all__ = ["PAIRS", "Pair", "debug_file_names", "limits_crossed", "pairs", "set_twice", "too_many_sockets"]
 

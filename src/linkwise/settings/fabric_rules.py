@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from linkwise.nccl.allowed import integer_read
-from linkwise.network.settings.finding import Finding, Severity, Subject, guide
-from linkwise.network.settings.node import NodeFacts, matches
 from linkwise.readers.environment import Assignment
 from linkwise.readers.settings_file import SettingsFile
+from linkwise.settings.finding import Finding, Severity, Subject, guide
+from linkwise.settings.node import NodeFacts, matches
 
 __all__ = [
     "devices",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from linkwise.nccl.allowed import integer_read
 from linkwise.nccl.variables import Release
-from linkwise.network.settings.finding import Severity
+from linkwise.settings.finding import Severity
 
 __all__ = ["RISKS", "Risk"]
 

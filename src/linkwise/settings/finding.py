@@ -13,7 +13,7 @@ from linkwise.readers.settings_file import SettingsFile
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
-    from linkwise.network.settings.node import NodeFacts
+    from linkwise.settings.node import NodeFacts
 
 __all__ = ["GUIDE", "Finding", "Severity", "Subject", "guide"]
 

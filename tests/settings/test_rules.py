@@ -4,12 +4,12 @@ import pytest
 
 from linkwise.cluster import cluster_from_shorthand
 from linkwise.nccl.variables import parse_release
-from linkwise.network.settings.checking import RULES, check
-from linkwise.network.settings.combination_rules import PAIRS
-from linkwise.network.settings.finding import Severity, Subject
-from linkwise.network.settings.node import NodeFacts
-from linkwise.network.settings.risks import RISKS
 from linkwise.readers.settings_file import read_settings
+from linkwise.settings.checking import RULES, check
+from linkwise.settings.combination_rules import PAIRS
+from linkwise.settings.finding import Severity, Subject
+from linkwise.settings.node import NodeFacts
+from linkwise.settings.risks import RISKS
 
 NODE = NodeFacts(
     interfaces={"lo": 65536, "eth0": 1500, "docker0": 1500},

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 from linkwise.nccl.allowed import integer_read, misfit
 from linkwise.nccl.variables import companion, release_text, variables
-from linkwise.network.settings.finding import Finding, Severity, Subject, guide
-from linkwise.network.settings.risks import RISKS, Risk
 from linkwise.readers.environment import Reach
+from linkwise.settings.finding import Finding, Severity, Subject, guide
+from linkwise.settings.risks import RISKS, Risk
 
 __all__ = ["defaults", "kept_from_debugging", "outside_allowed", "risky_values"]
 
