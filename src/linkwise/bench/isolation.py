@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from linkwise.errors import InputError
+from linkwise.launch.run.transports import transports_of
 
-__all__ = ["ISOLATIONS", "Isolation", "Proof", "checked_isolation", "prove", "transports_of"]
+__all__ = ["ISOLATIONS", "Isolation", "Proof", "checked_isolation", "prove"]
 
-_CHANNEL = re.compile(
-    r"\bChannel \d{1,3}(?:/\d{1,3})? ?: \d{1,7}\[[^\]]{1,20}\] -> \d{1,7}\[[^\]]{1,20}\]"
-    r".{0,20}? via (\w{1,16}(?:/[\w-]{1,24})?)"
-)
 _LOGGED = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,GRAPH"}
 
 
@@ -133,26 +129,6 @@ def checked_isolation(path: str, *, device: str, ranks: int, environ: Mapping[st
             there = f"the environment has {name}={environ[name]}"
             raise InputError(f"--isolate {path} needs {name}={value}, and {there}; unset it")
     return found
-
-
-def transports_of(log: Iterable[str]) -> dict[str, int]:
-    """Return the transports between ranks that NCCL logged, with how many channels each.
-
-    Parameters
-    ----------
-    log
-        Lines of NCCL at INFO.
-
-    Notes
-    -----
-    Reads ``Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM``, of older releases the same with a bus id in the
-    brackets; between nodes ``0[0] -> 8[0] [send] via NET/IB/0``.
-    """
-    seen: dict[str, int] = {}
-    for line in log:
-        if match := _CHANNEL.search(line):
-            seen[match[1]] = seen.get(match[1], 0) + 1
-    return dict(sorted(seen.items()))
 
 
 def prove(isolation: Isolation, log: Iterable[str]) -> Proof:

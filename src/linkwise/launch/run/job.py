@@ -21,6 +21,7 @@ from linkwise.launch.run.ending import Ending, Outcome, ending_of
 from linkwise.launch.run.place import Command, Place, TorchJob
 from linkwise.launch.run.processes import Processes
 from linkwise.launch.run.record import RunFolder, RunRecord, recorded_settings
+from linkwise.launch.run.transports import transports_of
 
 __all__ = ["MARK", "FinishedRun", "Patience", "run_job", "run_program"]
 
@@ -242,6 +243,7 @@ def _ended(record: RunRecord, found: _Followed, ending: Ending, *, ended: dt.dat
         ended=ended,
         hosts=tuple(found.hosts),
         versions={**record.versions, **found.versions},
+        transports=tuple(transports_of(found.log)) if found.log else (),
         samples=len(found.events),
         ending=ending,
     )
