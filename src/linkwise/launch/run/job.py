@@ -212,12 +212,18 @@ def _run(
     _write(folder, record)
     found = _Followed(speaks=on_event is not None)
     ending = Ending(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard, or asked to end")
-    started = Processes(command.argv, environment=command.environment(inherited), run_id=record.run_id)
+    variables = command.environment(inherited)
     try:
-        with _ended_by_signal(), started as processes:
+        with (
+            _ended_by_signal(),
+            Processes(command.argv, environment=variables, run_id=record.run_id) as processes,
+        ):
             ending = _follow(
                 processes, found, folder, ranks=record.ranks, patience=patience, on_event=on_event
             )
+    except InputError as error:
+        ending = Ending(outcome=Outcome.NOT_STARTED, reason=str(error))
+        raise
     except OSError as error:
         ending = Ending(
             outcome=Outcome.FAILED, reason=f"{folder.path}: {error.strerror}; the job was stopped"
@@ -257,7 +263,8 @@ def _ended_by_signal() -> Iterator[None]:
         raise KeyboardInterrupt
 
     try:
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
+        before = {number: signal.signal(number, interrupt) for number in heard}
     except ValueError:  # not the main thread, to which alone signals come
         before = {}
     try:
