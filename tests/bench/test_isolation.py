@@ -38,6 +38,12 @@ def test_a_path_is_shown_only_where_every_channel_took_it(path, log, is_shown):
     [
         ("cpu", 2, {}, "gloo, which has TCP alone"),
         ("cuda", 1, {}, "one rank sends nothing"),
+        (
+            "cuda",
+            2,
+            {"NCCL_DEBUG_FILE": "/tmp/log"},
+            "the log, would go to NCCL_DEBUG_FILE=/tmp/log; unset it",
+        ),
         ("cuda", 2, {"NCCL_P2P_DISABLE": "0"}, "the environment has NCCL_P2P_DISABLE=0; unset it"),
     ],
 )

@@ -114,7 +114,7 @@ def checked_isolation(path: str, *, device: str, ranks: int, environ: Mapping[st
     Raises
     ------
     InputError
-        On CPUs, with one rank, or where a variable of the environment says the opposite.
+        On CPUs, with one rank, or where a variable of the environment says the opposite or hides the log.
     """
     if device != "cuda":
         raise InputError(
@@ -123,6 +123,11 @@ def checked_isolation(path: str, *, device: str, ranks: int, environ: Mapping[st
         )
     if ranks < 2:
         raise InputError(f"--isolate {path}: one rank sends nothing; it needs two at least")
+    if "NCCL_DEBUG_FILE" in environ:
+        file = environ["NCCL_DEBUG_FILE"]
+        raise InputError(
+            f"--isolate {path}: its proof, the log, would go to NCCL_DEBUG_FILE={file}; unset it"
+        )
     found = ISOLATIONS[path]
     for name, value in found.settings.items():
         if name not in _LOGGED and environ.get(name, value) != value:
