@@ -42,6 +42,24 @@ def test_unknown_switches_leave_each_domain_alone_below_its_leaves():
     assert "switches are not known" in said
 
 
+def test_leaf_spine_with_more_leaves_than_a_spine_has_ports_gets_a_third_tier():
+    fabric = "{{kind: {}, oversubscription: 4, routing: {{ecmp: {{queue_pairs: 1}}}}}}"
+    flat, tree = (_cluster(1024, fabric.format(kind)) for kind in ("leaf-spine", "fat-tree"))
+    assert tiers_of(flat, domain_gpus=8) == tiers_of(tree, domain_gpus=8)
+    said = " ".join(describe(flat, domain_gpus=8))
+    assert "leaves need" in said
+    assert "priced as fat-tree" in said
+
+
+def test_switches_that_do_not_suffice_are_said():
+    (said,) = describe(load_cluster("dgx-h100:12500"), domain_gpus=8)
+    assert "3,128 leaves are more than three tiers of 64 ports join" in said
+    fabric = "{kind: rail-optimized, oversubscription: 2, routing: {ecmp: {queue_pairs: 1}}}"
+    said = " ".join(describe(_cluster(20_000, fabric), domain_gpus=8))
+    assert "not known" not in said
+    assert "collisions are not priced" in said
+
+
 def test_routing_and_tiers_are_said():
     (said,) = describe(load_cluster("dgx-h100:64"), domain_gpus=8)
     assert "256 GPUs a leaf group" in said

@@ -244,7 +244,8 @@ def switch_ends(switch_name: str, link_name: str) -> int:
         Names in the catalogue.
     """
     switch, link = catalog.switch(switch_name), catalog.link(link_name)
-    return switch.ports * max(1, int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6))
+    ratio = int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6)
+    return switch.ports * max(1, min(MOST_BREAKOUT, ratio))
 
 
 def rate_text(bytes_per_s: float) -> str:

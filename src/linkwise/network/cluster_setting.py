@@ -10,6 +10,7 @@ from linkwise.errors import InputError
 from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
 from linkwise.network.changed_fabric import fabric_words, leaf_fraction
+from linkwise.network.clos import unwired_words
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.contention import PEERS_AT_ONCE
@@ -182,7 +183,7 @@ def _routing(cluster: Cluster, setting: Setting) -> str:
     if setting.uplinks is None:
         return "routing ecmp: no flow leaves its leaf, so none collide"
     if not setting.uplinks.leaf_gpus:
-        return "routing ecmp: the switches are not known, so flows that share a link are not priced"
+        return f"routing ecmp: {unwired_words(cluster)}, so flows that share a link are not priced"
     return (
         f"routing ecmp, queue pairs of a connection: {routing.queue_pairs}; each chooses links by hash, and "
         f"the mean of the fullest link counts; an all-to-all keeps {PEERS_AT_ONCE} peers on the way at once "
