@@ -55,13 +55,13 @@ def test_wall_when_the_fabric_has_no_more_ports_says_so():
 def test_wall_of_a_leaf_spine_fabric_goes_on_with_a_third_tier_and_stops_where_three_do_not_suffice():
     fabric = "{{kind: {}, oversubscription: 4, routing: {{ecmp: {{queue_pairs: 1}}}}}}"
     text = f"linkwise: cluster/1\nnodes: 128\nnode: dgx-h100\nfabric: {fabric}\n"
-    job = replace(LLAMA, layout=Layout(tensor=8))
+    job = replace(LLAMA, global_batch=128, layout=Layout(tensor=8))
     flat, tree = (
         network_wall(job, parse_cluster(text.format(kind)), most_gpus=1_000_000, share_fraction=0.99)
         for kind in ("leaf-spine", "fat-tree")
     )
     assert [each.exposed_fraction for each in flat.points] == [each.exposed_fraction for each in tree.points]
-    assert flat.points[-1].gpus == 65_536
+    assert flat.points[-1].gpus == 65_536  # 64 pods of 32 leaves of 6 nodes end 98,304 GPUs
     assert "more than three tiers of 64 ports join" in flat.stopped
 
 

@@ -89,13 +89,17 @@ def unwired_words(cluster: Cluster) -> str | None:
     cluster
         What there is.
     """
-    try:
-        wiring_of(cluster)
-    except NotKnown:
-        return "the switches are not known"
-    except InputError as error:
-        return f"it cannot be wired so ({str(error).partition(';')[0]})"
-    return None
+    reasons: list[str] = []
+    for wiring in (wiring_of, priced_wiring):
+        try:
+            wiring(cluster)
+        except NotKnown:
+            return "the switches are not known"
+        except InputError as error:
+            reasons.append(str(error).partition(";")[0].removeprefix(f"{cluster.fabric.kind}: "))
+        else:
+            break
+    return f"its switches cannot be wired so, as {reasons[-1]}" if reasons else None
 
 
 def _wiring(cluster: Cluster, kind: FabricKind) -> Wiring:
