@@ -170,7 +170,10 @@ def _choice(setting: Setting, operation: str) -> str:
     ]
     source = release_constants(setting.group.release).source
     if not given:
-        return f"algorithm and protocol as NCCL chooses them by default: {source}"
+        return (
+            f"algorithm and protocol as NCCL chooses them by default ({source}), by estimates of its own: "
+            "where one hands over to another, more bytes may take less time and faster links more"
+        )
     rest = "" if len(given) == 2 else f"; the other as NCCL chooses it: {source}"
     return f"{' and '.join(given)} as asked for, whatever NCCL would choose{rest}"
 
