@@ -40,7 +40,7 @@ def write_whole(option: str, target: Path, text: str) -> None:
     option
         The option it was given with, for the message.
     target
-        The file; one that is there is replaced. A link, a pipe or a device stays what it is and is written to.
+        The file; one that is there is replaced, a link, a pipe or a device is written to as it is.
     text
         What it will hold.
 
