@@ -1,5 +1,7 @@
 """What is below a set of switches, for clusters whose wiring is known and those whose is not."""
 
+import re
+
 import pytest
 
 from linkwise.cluster import load_cluster
@@ -58,6 +60,17 @@ def test_switches_that_do_not_suffice_are_said():
     said = " ".join(describe(_cluster(20_000, fabric), domain_gpus=8))
     assert "not known" not in said
     assert "collisions are not priced" in said
+
+
+def test_pass_to_another_rail_is_said_not_to_be_priced():
+    # Seven eighths of 50 GB/s over the rate inside the node; 8.2 to 11.2 % in Wang et al., Rail-only, 2023.
+    said = " ".join(describe(_cluster(16, "{kind: rail-only}"), domain_gpus=8))
+    (percent,) = re.findall(r"up to (\d+)% longer", said)
+    assert 10 <= int(percent) <= 14
+    slow = "{gpu: h100-pcie, gpus_per_node: 8, gpu_links: pcie, nic: connectx-7, nics: 8, link: roce-400}"
+    said = " ".join(describe(_cluster(16, "{kind: rail-only}", node=slow), domain_gpus=8))
+    assert int(re.findall(r"up to (\d+)% longer", said)[0]) > 50
+    assert "rail-only" not in " ".join(describe(_cluster(16, "{kind: fat-tree}"), domain_gpus=8))
 
 
 def test_routing_and_tiers_are_said():

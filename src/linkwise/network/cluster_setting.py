@@ -16,6 +16,7 @@ from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.contention import PEERS_AT_ONCE
 from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import WITH_CHOICE, Launch, Setting
+from linkwise.network.tiers import rail_words
 from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "network_of", "setting_of"]
@@ -91,6 +92,8 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
         yield f"{_routing(cluster, setting)}; no reduction in the switches of the network"
         yield from _latency(setting)
         yield from describe(setting.uplinks, cluster)
+        if operation == "all_to_all":
+            yield from rail_words(cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
     yield from _borrowed(cluster, setting)

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from linkwise.cluster import Cluster, RoutingKind
+from linkwise.cluster import Cluster, FabricKind, RoutingKind
 from linkwise.errors import InputError
 from linkwise.network.changed_fabric import uplink_fraction
 from linkwise.network.clos import priced_wiring, unwired_words
 from linkwise.network.link_cuts import Bisection, link_bisection, narrowest_kind
 from linkwise.network.link_graph import graph_of
+from linkwise.network.links import local_links
 from linkwise.network.wiring import Wiring
 
-__all__ = ["Tier", "describe", "tiers_of"]
+__all__ = ["Tier", "describe", "rail_words", "tiers_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,7 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     fabric = cluster.fabric
     if fabric.link is None or cluster.gpus <= domain_gpus:
         return
+    yield from rail_words(cluster)
     hashed = fabric.routing.kind is RoutingKind.ECMP
     if fabric.table is not None:
         yield from _table_words(cluster, domain_gpus)
@@ -118,6 +120,39 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
         else f"{fabric.routing.kind} routing spreads flows evenly"
     )
     yield f"network: {wiring.tiers} tiers, {below}; {how}"
+
+
+def rail_words(cluster: Cluster) -> Iterator[str]:
+    """Yield what is not priced of traffic between the rails of a rail-only fabric.
+
+    Parameters
+    ----------
+    cluster
+        What there is; its GPUs are in more than one NVLink domain.
+
+    Notes
+    -----
+    Of what leaves a node over r rails, (r - 1) / r is meant for another rail and goes to a GPU on it first.
+    One after the other that takes (r - 1) / r x NIC rate / rate inside the node longer.
+
+    References
+    ----------
+    W. Wang et al., Rail-only, 2023: 8.2 to 11.2 % of an all-to-all.
+    """
+    rails = cluster.nics_per_node
+    if cluster.fabric.kind is not FabricKind.RAIL_ONLY or rails < 2:
+        return
+    inside = local_links(
+        cluster.gpu,
+        ranks_per_domain=cluster.gpus_per_node,
+        joined_by=cluster.gpu_links,
+        bridged_gpus=cluster.nvlink_domain_gpus,
+    )
+    longer = (1.0 - 1.0 / rails) * cluster.gpu_network_bytes_per_s / inside.planned_bytes_per_s
+    yield (
+        "rail-only: what is meant for another rail is passed to a GPU on it inside the node first (NCCL's "
+        f"PXN), which is not priced: where it does not overlap, an all-to-all takes up to {longer:.0%} longer"
+    )
 
 
 def _unwired_words(cluster: Cluster) -> Iterator[str]:
