@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from linkwise.cluster import load_cluster
@@ -8,6 +10,7 @@ from linkwise.cluster.variants import VariantAxes, cluster_variants
 from linkwise.documents import parse_document
 from linkwise.errors import DocumentError
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LEAF_SPINE = "nodes: 4\nnode: dgx-h100\nfabric: {kind: leaf-spine, link: infiniband-ndr-400, switch: quantum-2-qm9700}\n"
 
 
@@ -48,6 +51,14 @@ def test_variant_with_another_link_has_its_rate_and_the_nearest_switch_that_carr
     assert half.fabric.switch == "quantum-2-qm9700"
     assert not any("assumed with" in words for words in same.assumptions)
     assert "switch tomahawk-4 assumed with roce-400" in other.assumptions[-1]
+
+
+def test_variant_takes_a_switch_with_a_price_before_one_without():
+    (found,) = cluster_variants(
+        load_document(str(EXAMPLES / "owned-infiniband.yaml")), VariantAxes(fabrics=("roce-400",))
+    )
+    assert found.fabric.switch == "spectrum-4-sn5600"
+    assert "of those with a price" in found.assumptions[-1]
 
 
 def test_variant_keeps_the_oversubscription_of_rails_that_the_nearest_switch_needs_too():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -250,7 +250,9 @@ def switch_ends(switch_name: str, link_name: str) -> int:
     return switch.ports * max(1, min(MOST_BREAKOUT, ratio))
 
 
-def nearest_switch(link_name: str, switch_name: str, other_link: str) -> str | None:
+def nearest_switch(
+    link_name: str, switch_name: str, other_link: str, *, preferred: Collection[str] = ()
+) -> str | None:
     """Return the switch for a link that ends as many as another does of its own; ``None`` where none fits.
 
     Parameters
@@ -259,6 +261,8 @@ def nearest_switch(link_name: str, switch_name: str, other_link: str) -> str | N
         The link it is to carry.
     switch_name, other_link
         The switch that would be replaced, and its link.
+    preferred
+        Names that go before all others, such as those with a price.
 
     Notes
     -----
@@ -273,7 +277,7 @@ def nearest_switch(link_name: str, switch_name: str, other_link: str) -> str | N
     def distance(box: catalog.Switch) -> tuple[float, bool, str]:
         return abs(math.log(switch_ends(box.name, link_name) / wanted)), box.power_w is None, box.name
 
-    nearest = min(fitting, key=distance, default=None)
+    nearest = min([box for box in fitting if box.name in preferred] or fitting, key=distance, default=None)
     return None if nearest is None else nearest.name
 
 

@@ -137,15 +137,23 @@ def _with_fabric(
     fabric["link"] = link
     if built.switch is not None and built.link is not None:
         with suppress(DocumentError, UnknownName):
-            switch = nearest_switch(link, built.switch, built.link)
-            return _checked(document, {**fabric, "switch": switch}), _switch_words(switch, built.switch, link)
+            priced = _priced_switches(document)
+            switch = nearest_switch(link, built.switch, built.link, preferred=priced)
+            changed = _checked(document, {**fabric, "switch": switch})
+            return changed, _switch_words(switch, built.switch, link, is_priced=switch in priced)
     return _checked(document, fabric), ()
 
 
-def _switch_words(switch: str | None, replaced: str, link: str) -> tuple[str, ...]:
+def _priced_switches(document: ClusterDocument) -> tuple[str, ...]:
+    hardware = None if document.prices is None else document.prices.hardware
+    return () if hardware is None else tuple(hardware.switches)
+
+
+def _switch_words(switch: str | None, replaced: str, link: str, *, is_priced: bool) -> tuple[str, ...]:
     if switch is None or switch == replaced:
         return ()
-    why = f"of those of the catalogue that carry it the nearest to {replaced} in number of links"
+    those = "those with a price" if is_priced else "those of the catalogue"
+    why = f"of {those} that carry it the nearest to {replaced} in number of links"
     return (f"switch {switch} assumed with {link}: {why}; to name another, give each cluster as a document",)
 
 
