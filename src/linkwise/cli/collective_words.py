@@ -56,12 +56,12 @@ def sizes_of(text: str) -> list[int]:
 
 
 def _listed(text: str) -> list[int]:
-    listed: list[int] = []
+    listed: dict[int, None] = {}
     for size in (size_of(word, "--sizes") for word in text.split(",")):
         if size in listed:
             raise InputError(f"--sizes {text}: {size:,} bytes are given twice; leave one out")
-        listed.append(size)
-    return listed
+        listed[size] = None
+    return list(listed)
 
 
 def size_of(word: str, option: str) -> int:
