@@ -25,6 +25,7 @@ VERBS: dict[str, str] = {
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
     "env": "The NCCL settings that a cluster needs; with --check, what is wrong with those given.",
+    "render": "Files that start a job: torchrun, Slurm, Kubernetes, Megatron-LM, torchtitan, DeepSpeed.",
     "collect": "One read-only script that gathers on a node what explains its interconnect.",
     "validate": "Score the model against measurements.",
     "cluster": "Cluster documents from what other programs print, and written for them.",

@@ -1,0 +1,139 @@
+"""The page of a rendered folder: what it starts, how, how to check it, and what it does not say."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from linkwise.launch.render.own_program import layout_values
+from linkwise.launch.render.words import printable
+
+if TYPE_CHECKING:
+    from linkwise.estimate import Estimate
+    from linkwise.launch.render.start import Rendered, Start
+
+__all__ = ["FILE", "readme_text"]
+
+FILE = "README.md"
+_TRANSPORTS: Mapping[str, str] = {
+    "infiniband": "NET/IB",
+    "roce": "NET/IB",
+    "efa": "NET/OFI",
+    "slingshot": "NET/OFI",
+    "tcp": "NET/Socket",
+    "tcpx": "NET/GPUDirectTCPX",
+    "tcpxo": "NET/FasTrak",
+}
+"""How the log of NCCL calls the transport between nodes, by protocol of the links."""
+
+
+def readme_text(
+    start: Start, rendered: Rendered, *, target: str, notes: Sequence[str], estimate: Estimate | None
+) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    start
+        What is to be started.
+    rendered
+        The files.
+    target
+        Name of the target.
+    notes
+        What hangs on facts that no document holds.
+    estimate
+        What a step should take, where it was estimated.
+    """
+    job, model, cluster = start.job, _name(start.job.model.name), _name(start.cluster.name)
+    parts = [
+        f"# {model} on {cluster}: {target}",
+        _paragraph(
+            f"{start.nodes} nodes with {start.gpus_per_node} GPUs each, sequences of {job.sequence_length} tokens, "
+            f"{job.global_batch} of them a step, {job.precision}, framework {job.framework}. Written by Linkwise. "
+            "Rendering again replaces these files, but not those that were edited since."
+        ),
+        _table(("file", "what it is"), [(f"`{name}`", what) for name, what in rendered.purposes.items()]),
+        f"## Start\n\n{rendered.how_to_start.rstrip()}",
+        _items(
+            [
+                f"The job ends after {start.time_limit_s} s: {start.time_limit_reason}.",
+                f"It takes {start.steps} steps: {start.steps_reason}.",
+                *(f"Assumed: {each}." for each in rendered.assumed),
+            ]
+        ),
+        "## Check\n\n" + _items(_checks(start, rendered, estimate)),
+        "## Layout\n\n"
+        + _table(
+            ("key", "value"), [(name, str(value).lower()) for name, value in layout_values(start).items()]
+        ),
+        "## What these files do not say\n\n"
+        + _items(
+            [f"{each.name} {each.value}: {each.reason}".replace(" :", ":") for each in rendered.not_expressed]
+        ),
+        "## Settings\n\n" + _items(_settings(start, notes)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _name(text: str) -> str:
+    """Return a name that is no markup."""
+    return "".join(f"\\{each}" if each in "\\`*_[]<>#|!" else each for each in printable(text))
+
+
+def _paragraph(text: str, *, first: str = "", indent: str = "") -> str:
+    return textwrap.fill(
+        text,
+        width=100,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "\n".join(_paragraph(each, first="- ", indent="  ") for each in texts) or "Nothing."
+
+
+def _table(heading: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:
+    lines = [heading, ("---", "---"), *rows]
+    return "\n".join(f"| {left} | {right} |" for left, right in lines)
+
+
+def _settings(start: Start, notes: Sequence[str]) -> list[str]:
+    settings = [
+        f"`{each.name}={each.value}`: {each.reason} ({each.basis}; {each.source})" for each in start.settings
+    ]
+    return [*settings, *notes]
+
+
+def _checks(start: Start, rendered: Rendered, estimate: Estimate | None) -> list[str]:
+    return list(_check_lines(start, rendered, estimate))
+
+
+def _check_lines(start: Start, rendered: Rendered, estimate: Estimate | None) -> Iterator[str]:
+    scripts = [
+        name for name in rendered.files if name.endswith((".sh", ".sbatch")) or name.endswith("job.yaml")
+    ]
+    for name in scripts:
+        yield f"Before the start: `linkwise env --check {name}` finds nothing harmful."
+    link = start.cluster.fabric.link
+    if start.nodes > 1 and link is not None and link.protocol in _TRANSPORTS:
+        yield (
+            f"The logs of NCCL, in {rendered.logs}, one for each process: lines of channels between nodes must end "
+            f"in `via {_TRANSPORTS[link.protocol]}/...`"
+            + ("" if link.protocol == "tcp" else "; `NET/Socket` there means that it fell back to TCP")
+            + f", and each process says `nranks {start.nodes * start.gpus_per_node}` once."
+        )
+    else:
+        yield (
+            f"The logs of NCCL, in {rendered.logs}, one for each process: each says "
+            f"`nranks {start.nodes * start.gpus_per_node}` once."
+        )
+    if estimate is not None:
+        yield (
+            f"A step should take {estimate.step_time_s:.3g} s, four times in five between "
+            f"{estimate.step_time_low_s:.3g} and {estimate.step_time_high_s:.3g} s."
+        )
