@@ -72,8 +72,8 @@ def render(
     deepspeed   torchrun on every node       JSON of DeepSpeed
     ddp         torchrun on every node       a program with PyTorch's DDP
 
-    The first three run the program of the job's framework. README.md in DIR says how to start, how to check, and what
-    the files do not say of the plan; the latter is printed too. Exit code 5: no layout fits.
+    The first three run the program of the job's framework. README.md in DIR says how to start, how to check,
+    and what the files do not say of the plan; the latter is printed too. Exit code 5: no layout fits.
 
     \b
     linkwise render slurm job.yaml cluster.yaml -o run

@@ -46,7 +46,7 @@ def write_folder(
     executable: frozenset[str],
     is_forced: bool,
 ) -> tuple[str, ...]:
-    """Write rendered files and the result, and return the names of those that an earlier run left and are gone.
+    """Write rendered files and the result, and return which files of an earlier run were removed.
 
     Parameters
     ----------
@@ -73,7 +73,8 @@ def write_folder(
     kept = [name for name in (*texts, RENDER_FILE) if not _is_ours(folder, name, before)]
     if kept and not is_forced:
         raise InputError(
-            f"{_OPTION} {folder} has {', '.join(kept)}, not rendered by linkwise or edited since; give another "
+            f"{_OPTION} {folder} has {', '.join(kept)}, not rendered by linkwise or edited since; give "
+            "another "
             "folder, or --force to replace"
         )
     try:

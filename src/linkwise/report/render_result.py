@@ -175,6 +175,7 @@ def print_render(result: RenderResult, folder: str, console: Console) -> None:
 
 def _facts(result: RenderResult) -> str:
     layout = result.layout
+    usual = {"context": 1, "virtual_pipeline": 1, "expert": 1, "zero_stage": 0}
     names = (
         "tensor",
         "context",
@@ -185,7 +186,7 @@ def _facts(result: RenderResult) -> str:
         "micro_batch",
         "zero_stage",
     )
-    degrees = [f"{name} {value}" for name in names if (value := getattr(layout, name)) > (name == "context")]
+    degrees = [f"{name} {value}" for name in names if (value := getattr(layout, name)) != usual.get(name)]
     return (
         f"{counted(result.nodes, 'node')} with {counted(result.gpus_per_node, 'GPU')} each, "
         f"{counted(result.steps, 'step')} of {result.step_time_s:.3g} s, ended after "

@@ -41,7 +41,8 @@ def ddp_program(start: Start) -> Program:
         files[SCRIPT] = source.read_text(encoding="utf-8")
         purposes[SCRIPT] = "trains a plain transformer of the widths of the model on made-up tokens"
         assumed.append(
-            f"{SCRIPT} makes up its tokens and its transformer: it measures what communication and memory take; "
+            f"{SCRIPT} makes up its tokens and its transformer: it measures what communication and "
+            "memory take; "
             "put your model and data into it, or name your program with --script"
         )
     return Program(

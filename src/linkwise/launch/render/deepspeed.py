@@ -39,8 +39,10 @@ def deepspeed_program(start: Start) -> Program:
         purposes={FILE: "configuration of DeepSpeed"},
         not_expressed=tuple(_gaps(start)),
         assumed=(
-            "the optimizer and its learning rate are those of your program: no document states them, and the "
-            "file leaves them out",
+            (
+                "the optimizer and its learning rate are those of your program: no document states them, and "
+                "the file leaves them out"
+            ),
         ),
     )
 
@@ -101,7 +103,8 @@ def _gaps(start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="recompute",
             value=layout.recompute.word,
-            reason="is called in your program: deepspeed.checkpointing.checkpoint, or gradient_checkpointing of "
+            reason="is called in your program: deepspeed.checkpointing.checkpoint, or "
+            "gradient_checkpointing of "
             "Hugging Face; the file only says how",
         )
     yield from _choice_gaps(start)

@@ -1,4 +1,4 @@
-"""Manifests for Kubernetes: a JobSet, a TrainJob with its TrainingRuntime, a PyTorchJob; one of them is applied.
+"""Manifests for Kubernetes, of which one is applied: JobSet, TrainJob with TrainingRuntime, PyTorchJob.
 
 References
 ----------

@@ -60,8 +60,11 @@ def megatron_program(start: Start) -> Program:
         purposes={FILE: "arguments of Megatron-LM, one on each line"},
         not_expressed=tuple(_gaps(start)),
         assumed=(
-            "--mock-data with --tokenizer-type=NullTokenizer: no document names data; tokens are made up until "
-            "you append --data-path and your tokenizer, and take these two lines out",
+            (
+                "--mock-data with --tokenizer-type=NullTokenizer: no document names data; tokens are made "
+                "up until "
+                "you append --data-path and your tokenizer, and take these two lines out"
+            ),
             "--lr=1e-4: no document states a learning rate; append yours, the last one counts",
         ),
     )

@@ -34,7 +34,8 @@ def own_program(start: Start) -> Program:
             NotExpressed(
                 name="framework",
                 value=start.job.framework,
-                reason=f"has no arguments of its own for a layout: {start.script or _SCRIPT} is yours and must take "
+                reason=f"has no arguments of its own for a layout: {start.script or _SCRIPT} is yours "
+                "and must take "
                 f"--layout={FILE}",
             ),
         ),

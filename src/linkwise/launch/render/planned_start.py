@@ -1,4 +1,4 @@
-"""`planned_start`: a `Start` from an estimate, with the settings, the time limit and the steps that follow."""
+"""`planned_start`: a `Start` from an estimate, with its settings, time limit and steps."""
 
 from __future__ import annotations
 

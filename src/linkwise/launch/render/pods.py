@@ -2,8 +2,8 @@
 
 References
 ----------
-Kubernetes API reference 1.37, PodSpec, Container and Volume. NVIDIA, documentation of the GPU and Network Operators. AWS,
-aws-efa-k8s-device-plugin. PyTorch, documentation of torchrun.
+Kubernetes API reference 1.37, PodSpec, Container and Volume. NVIDIA, documentation of the GPU and Network
+Operators. AWS, aws-efa-k8s-device-plugin. PyTorch, documentation of torchrun.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NIC_RESOURCES: Mapping[str, str] = {
     "roce": "rdma/rdma_shared_device_a",
     "efa": "vpc.amazonaws.com/efa",
 }
-"""Name by which pods ask for a NIC, by the protocol it speaks: those of the documentation of their plugins."""
+"""Name by which pods ask for a NIC, by its protocol, as the documentation of the plugins has it."""
 
 
 def pod_spec(start: Start, program: Program, rendezvous: str, *, container: str) -> dict[str, Any]:
@@ -149,13 +149,15 @@ def pod_gaps(start: Start) -> Iterator[NotExpressed]:
     yield NotExpressed(
         name="logs",
         value=_LOG_FOLDER,
-        reason="the volume goes with the pod: mount one that stays, or copy the logs before the pod is deleted",
+        reason="the volume goes with the pod: mount one that stays, or copy the logs before the pod is "
+        "deleted",
     )
     if start.nodes > 1:
         yield NotExpressed(
             name="placement",
             value=f"{start.nodes} nodes",
-            reason="pods are not told which leaf their node is at: with Kueue and a Topology, annotate the pod "
+            reason="pods are not told which leaf their node is at: with Kueue and a Topology, annotate "
+            "the pod "
             "template with kueue.x-k8s.io/podset-required-topology or podset-preferred-topology",
         )
 
@@ -168,15 +170,18 @@ def _nic_gaps(start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="NICs",
             value=nics,
-            reason=f"pods have no common request for NICs that speak {_protocol(start) or 'an unknown protocol'}: "
-            "attach them as the network of the cluster is set up (annotations, host network), or name the resource "
+            reason=f"pods have no common request for NICs that speak "
+            f"{_protocol(start) or 'an unknown protocol'}: "
+            "attach them as the network of the cluster is set up (annotations, host network), or name "
+            "the resource "
             "with --nic-resource",
         )
     elif start.nic_resource is None and _protocol(start) != "efa":
         yield NotExpressed(
             name="NICs",
             value=nics,
-            reason=f"the resource is called {resource} here, as in the documentation of its plugin; your cluster may "
+            reason=f"the resource is called {resource} here, as in the documentation of its plugin; "
+            "your cluster may "
             "call it otherwise ('kubectl describe node'): name it with --nic-resource. RoCE mostly needs "
             "a secondary network too, an annotation of the pod",
         )

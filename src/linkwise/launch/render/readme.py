@@ -50,15 +50,17 @@ def readme_text(
     parts = [
         f"# {model} on {cluster}: {target}",
         _paragraph(
-            f"{start.nodes} nodes with {start.gpus_per_node} GPUs each, sequences of {job.sequence_length} tokens, "
-            f"{job.global_batch} of them a step, {job.precision}, framework {job.framework}. Written by Linkwise. "
+            f"{start.nodes} nodes with {start.gpus_per_node} GPUs each, sequences of "
+            f"{job.sequence_length} tokens, "
+            f"{job.global_batch} of them a step, {job.precision}, framework {job.framework}. Written by "
+            "Linkwise. "
             "Rendering again replaces these files, but not those that were edited since."
         ),
         _table(("file", "what it is"), [(f"`{name}`", what) for name, what in rendered.purposes.items()]),
         f"## Start\n\n{rendered.how_to_start.rstrip()}",
         _items(
             [
-                f"The job ends after {start.time_limit_s} s: {start.time_limit_reason}.",
+                f"The job ends after {start.time_limit_s / 3600:.3g} h: {start.time_limit_reason}.",
                 f"It takes {start.steps} steps: {start.steps_reason}.",
                 *(f"Assumed: {each}." for each in rendered.assumed),
             ]
@@ -115,14 +117,15 @@ def _checks(start: Start, rendered: Rendered, estimate: Estimate | None) -> list
 
 def _check_lines(start: Start, rendered: Rendered, estimate: Estimate | None) -> Iterator[str]:
     scripts = [
-        name for name in rendered.files if name.endswith((".sh", ".sbatch")) or name.endswith("job.yaml")
+        name for name in rendered.files if name.endswith((".sh", ".sbatch", "job.yaml", "jobset.yaml"))
     ]
     for name in scripts:
         yield f"Before the start: `linkwise env --check {name}` finds nothing harmful."
     link = start.cluster.fabric.link
     if start.nodes > 1 and link is not None and link.protocol in _TRANSPORTS:
         yield (
-            f"The logs of NCCL, in {rendered.logs}, one for each process: lines of channels between nodes must end "
+            f"The logs of NCCL, in {rendered.logs}, one for each process: lines of channels between "
+            "nodes must end "
             f"in `via {_TRANSPORTS[link.protocol]}/...`"
             + ("" if link.protocol == "tcp" else "; `NET/Socket` there means that it fell back to TCP")
             + f", and each process says `nranks {start.nodes * start.gpus_per_node}` once."

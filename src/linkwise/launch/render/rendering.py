@@ -150,7 +150,8 @@ def _other_framework(program: str, start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="framework",
             value=framework.name,
-            reason=f"the layout was chosen for its habits, and {program} has others: plan with framework {program}",
+            reason=f"the layout was chosen for its habits, and {program} has others: plan with "
+            f"framework {program}",
         )
 
 
@@ -201,5 +202,6 @@ def _check(target: str, start: Start, rendered: Rendered) -> None:
     for name, value in planned.items():
         if name not in missing and said[name] != value:
             raise InputError(
-                f"internal error: the files of {target} say {name} {said[name]}, the plan {value}; please report it"
+                f"internal error: the files of {target} say {name} {said[name]}, the plan {value}; "
+                "please report it"
             )

@@ -54,8 +54,8 @@ def _lines(start: Start, program: Program) -> Iterator[str]:
     yield from comment_lines(f"Starts {what}. Written by Linkwise; README.md says how to use it.")
     yield "set -euo pipefail"
     yield "export folder=${SLURM_SUBMIT_DIR:?is not set: submit this script with sbatch}"
-    for name in program.files:
-        yield f'[[ -r $folder/{name} ]] || {{ echo "$folder/{name} is missing: submit in its folder" >&2; exit 2; }}'
+    if program.files:
+        yield from _presence(program)
     yield "export logs=$folder/logs-$SLURM_JOB_ID"
     yield 'mkdir -p "$logs"'
     if start.nodes > 1:
@@ -71,6 +71,15 @@ def _lines(start: Start, program: Program) -> Iterator[str]:
     yield '    --cpus-per-task="$SLURM_CPUS_ON_NODE" --cpu-bind=none bash -c \''
     yield from _of_a_node(start, program)
     yield '\' start "$@"'
+
+
+def _presence(program: Program) -> Iterator[str]:
+    yield f"for name in {' '.join(program.files)}; do"
+    yield "    if [[ ! -r $folder/$name ]]; then"
+    yield '        echo "$folder/$name is missing: submit this script in the folder it was written to" >&2'
+    yield "        exit 2"
+    yield "    fi"
+    yield "done"
 
 
 def _directives(start: Start) -> Iterator[str]:
@@ -119,7 +128,8 @@ def _gaps(start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="NICs",
             value=f"{start.cluster.nics_per_node} per node",
-            reason="Slurm has no common request for NICs: --exclusive gives the node with all of them, and NCCL "
+            reason="Slurm has no common request for NICs: --exclusive gives the node with all of them, "
+            "and NCCL "
             "takes the active ones",
         )
     yield NotExpressed(

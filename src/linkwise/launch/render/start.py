@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["FOLDER", "NotExpressed", "Program", "Rendered", "Start"]
 
 FOLDER = "{folder}"
-"""Stands in the words of a program for the folder its files lie in: scripts and manifests know where that is."""
+"""Stands in the words of a program for the folder of its files: scripts and manifests know where that is."""
 
 _LONGEST_NAME = 40
 """Names of pods are at most 63 characters, and have the name of the job with indices behind it."""
@@ -90,7 +90,8 @@ class Start:
             whole = gpus // per_node * per_node
             use = f"{whole} or {whole + per_node}" if whole else f"{per_node}"
             raise InputError(
-                f"{gpus} GPUs are not whole nodes of {per_node}: launchers start the same number of processes "
+                f"{gpus} GPUs are not whole nodes of {per_node}: launchers start the same number of "
+                "processes "
                 f"on every node; set the GPUs of the cluster to {use}, or gpus_per_node to a divisor"
             )
 

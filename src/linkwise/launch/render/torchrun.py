@@ -115,7 +115,8 @@ def _gaps(start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="nodes",
             value=str(start.nodes),
-            reason="torchrun starts on one node: you, or a tool of yours, run the script on each with its number",
+            reason="torchrun starts on one node: you, or a tool of yours, run the script on each with "
+            "its number",
         )
         yield NotExpressed(
             name="NICs",
@@ -137,7 +138,8 @@ def node_gaps(start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="NVLink domains",
             value=f"{domain} GPUs, {domain // per_node} nodes each",
-            reason="nodes of a domain must have neighbouring numbers: order them so, or let the scheduler place "
+            reason="nodes of a domain must have neighbouring numbers: order them so, or let the "
+            "scheduler place "
             "jobs by blocks",
         )
 
@@ -147,7 +149,9 @@ def _how(start: Start) -> str:
         return f"    ./{FILE} [ARGUMENT OF THE PROGRAM]...\n"
     return (
         f"On each of the {start.nodes} nodes, with this folder at the same path, NODE_RANK from 0 to "
-        f"{start.nodes - 1}\nand HEAD the name of node 0 as the others reach it. Rank r of the layout is process r mod "
-        f"{start.gpus_per_node} of\nnode r / {start.gpus_per_node}: the order of the nodes is the order of the ranks.\n\n"
+        f"{start.nodes - 1}\nand HEAD the name of node 0 as the others reach it. Rank r of the layout "
+        "is process r mod "
+        f"{start.gpus_per_node} of\nnode r / {start.gpus_per_node}: the order of the nodes is the order "
+        "of the ranks.\n\n"
         f"    ./{FILE} NODE_RANK HEAD [ARGUMENT OF THE PROGRAM]...\n"
     )

@@ -2,8 +2,8 @@
 
 References
 ----------
-PyTorch, torchtitan 0.2.2, torchtitan/config/job_config.py and torchtitan/distributed, 2026. Release 0.3 reads no TOML any
-more.
+PyTorch, torchtitan 0.2.2, torchtitan/config/job_config.py and torchtitan/distributed, 2026. Release 0.3
+reads no TOML any more.
 """
 
 from __future__ import annotations
@@ -69,8 +69,10 @@ def torchtitan_program(start: Start) -> Program:
         purposes={FILE: "configuration of torchtitan 0.2"},
         not_expressed=tuple(_gaps(start)),
         assumed=(
-            "dataset c4_test, which comes with torchtitan: no document names data; append --training.dataset "
-            "and --model.hf_assets_path (the tokenizer)",
+            (
+                "dataset c4_test, which comes with torchtitan: no document names data; append "
+                "--training.dataset and --model.hf_assets_path (the tokenizer)"
+            ),
         ),
     )
 
@@ -166,14 +168,16 @@ def _gaps(start: Start) -> Iterator[NotExpressed]:
         yield NotExpressed(
             name="model",
             value=printable(job.model.name),
-            reason="torchtitan has no flavor of this shape and stops at the one that is written; register it, "
+            reason="torchtitan has no flavor of this shape and stops at the one that is written; "
+            "register it, "
             "and put its name under model.flavor",
         )
     if layout.zero_stage == 1:
         yield NotExpressed(
             name="zero_stage",
             value="1",
-            reason="torchtitan shards parameters and gradients too (FSDP), or nothing; rendered is nothing (DDP)",
+            reason="torchtitan shards parameters and gradients too (FSDP), or nothing; rendered is "
+            "nothing (DDP)",
         )
     if layout.hybrid_shard and 1 in _replicas(start):
         yield NotExpressed(

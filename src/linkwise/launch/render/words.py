@@ -105,7 +105,9 @@ def _lines_of(words: Sequence[str]) -> Iterator[str]:
         yield line
 
 
-_WORDS_OF_YAML_1_1 = frozenset("y n yes no on off true false null none nan inf ~".split())
+_WORDS_OF_YAML_1_1 = frozenset(
+    ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "none", "nan", "inf"]
+)
 
 
 def yaml_text(documents: Sequence[Mapping[str, Any]], *, heading: str) -> str:

@@ -1,4 +1,4 @@
-"""Train a plain transformer with DistributedDataParallel on made-up tokens; torchrun starts one for each GPU."""
+"""Train a plain transformer with DistributedDataParallel on made-up tokens, one process for each GPU."""
 
 from __future__ import annotations
 
