@@ -105,7 +105,8 @@ def _uneven_stages(start: Start) -> Iterator[str]:
         yield "--account-for-loss-in-pipeline-split"
         return
     parts = [f"t*{count}" for count in start.layers_of_parts(stages)]
-    parts[0], parts[-1] = f"E{parts[0]}", f"{parts[-1]}L"
+    predicted = "m" * start.job.model.mtp_layers
+    parts[0], parts[-1] = f"E{parts[0]}", f"{parts[-1]}{predicted}L"
     yield f"--pipeline-model-parallel-layout={'|'.join(parts)}"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from linkwise.launch.render.run_settings import LOG_FILE
+from linkwise.launch.render.run_settings import LOGS
 from linkwise.launch.render.start import NotExpressed
 from linkwise.launch.render.torchrun import log_options
 from linkwise.launch.render.words import program_lines
@@ -82,15 +82,14 @@ def pod_spec(start: Start, program: Program, rendezvous: str, *, container: str)
 
 
 def _with_folder(setting: Setting) -> Setting:
-    is_log = setting.name == "NCCL_DEBUG_FILE"
-    return replace(setting, value=f"{_LOG_FOLDER}/{LOG_FILE}") if is_log else setting
+    return replace(setting, value=f"{_LOG_FOLDER}/{setting.value}") if setting.name in LOGS else setting
 
 
 def _script(start: Start, program: Program, rendezvous: str) -> str:
     launcher = (
         f"exec torchrun --nnodes={start.nodes} --nproc-per-node={start.gpus_per_node}",
         rendezvous,
-        log_options(f"{_LOG_FOLDER}/ranks"),
+        log_options(start, _LOG_FOLDER, node="$HOSTNAME"),
     )
     lines = program_lines(program, launcher=launcher, folder=CONFIG_FOLDER)
     return "\n".join(["set -euo pipefail", *lines]) + "\n"

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from linkwise.nccl.variables import Release
     from linkwise.settings.node import NodeFacts
 
-__all__ = ["LOG_FILE", "run_settings"]
+__all__ = ["LOGS", "run_settings"]
 
-LOG_FILE = "nccl.%h.%p.log"
-"""Name of the log of one process: NCCL puts in host and process."""
+LOGS = frozenset(["NCCL_DEBUG_FILE", "TORCH_FR_DUMP_TEMP_FILE"])
+"""Settings that are names of files: scripts and manifests put the folder of the logs before them."""
+_RECORDER = "PyTorch tutorial, Flight Recorder for debugging stuck jobs"
 _GUIDE = "NCCL user guide, env.html"
 
 
@@ -50,10 +51,10 @@ def run_settings(
         The DSCP that the switches keep lossless, for RoCE.
     """
     found = recommended(cluster, replace(job, layout=layout), release=release, node=node, dscp=dscp)
-    return (*found.settings, *_LOGS), found.notes
+    return (*found.settings, *_OF_LOGS), found.notes
 
 
-_LOGS = (
+_OF_LOGS = (
     Setting(
         name="NCCL_DEBUG",
         value="INFO",
@@ -70,7 +71,7 @@ _LOGS = (
     ),
     Setting(
         name="NCCL_DEBUG_FILE",
-        value=LOG_FILE,
+        value="nccl.%h.%p.log",
         reason="one file for each process: %h is the host, %p the process",
         source=f"{_GUIDE}#nccl-debug-file",
         basis=Basis.DATASHEET,
@@ -83,11 +84,19 @@ _LOGS = (
         basis=Basis.DATASHEET,
     ),
     Setting(
-        name="TORCH_NCCL_TRACE_BUFFER_SIZE",
+        name="TORCH_FR_BUFFER_SIZE",
         value="2000",
-        reason="collectives that this record holds; 0, the default of many releases, holds none",
-        source="PyTorch documentation torch_nccl_environment_variables",
+        reason="collectives that this record holds; older releases read TORCH_NCCL_TRACE_BUFFER_SIZE",
+        source=_RECORDER,
+        basis=Basis.DATASHEET,
+    ),
+    Setting(
+        name="TORCH_FR_DUMP_TEMP_FILE",
+        value="flight-recorder-rank-",
+        reason="where this record goes, with the rank behind the name; older releases read "
+        "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
+        source=_RECORDER,
         basis=Basis.DATASHEET,
     ),
 )
-"""Settings of logs; scripts and manifests put the folder before the name of the file."""
+"""What is logged, and where."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from linkwise.launch.render.run_settings import LOG_FILE
 from linkwise.launch.render.start import NotExpressed, Rendered
 from linkwise.launch.render.torchrun import PORT, log_options, node_gaps
 from linkwise.launch.render.words import comment_lines, export_lines, printable, program_lines
@@ -54,14 +53,13 @@ def _lines(start: Start, program: Program) -> Iterator[str]:
     yield from comment_lines(f"Starts {what}. Written by Linkwise; README.md says how to use it.")
     yield "set -euo pipefail"
     yield "export folder=${SLURM_SUBMIT_DIR:?is not set: submit this script with sbatch}"
-    if program.files:
-        yield from _presence(program)
+    yield from _presence(program)
     yield "export logs=$folder/logs-$SLURM_JOB_ID"
     yield 'mkdir -p "$logs"'
     if start.nodes > 1:
         yield from _head()
     yield ""
-    yield from export_lines(start.settings, raw={"NCCL_DEBUG_FILE": f'"$logs/{LOG_FILE}"'})
+    yield from export_lines(start.settings, logs="$logs")
     yield ""
     yield from comment_lines(
         "One task a node with all of its CPUs; the shell of each node puts in its own number."
@@ -74,12 +72,12 @@ def _lines(start: Start, program: Program) -> Iterator[str]:
 
 
 def _presence(program: Program) -> Iterator[str]:
-    yield f"for name in {' '.join(program.files)}; do"
-    yield "    if [[ ! -r $folder/$name ]]; then"
-    yield '        echo "$folder/$name is missing: submit this script in the folder it was written to" >&2'
-    yield "        exit 2"
-    yield "    fi"
-    yield "done"
+    """Yield what stops a job that was submitted in another folder than that of its files."""
+    for name in program.files:
+        yield f"if [[ ! -r $folder/{name} ]]; then"
+        yield f'    echo "$folder/{name} is missing: submit this script in the folder it was written to" >&2'
+        yield "    exit 2"
+        yield "fi"
 
 
 def _directives(start: Start) -> Iterator[str]:
@@ -116,7 +114,7 @@ def _of_a_node(start: Start, program: Program) -> Iterator[str]:
     launcher = (
         f"exec torchrun --nnodes={start.nodes} --nproc-per-node={start.gpus_per_node}",
         rendezvous,
-        log_options("$logs/ranks"),
+        log_options(start, "$logs", node="$SLURM_NODEID"),
     )
     # The whole stands in single quotes: one in a word is closed, escaped and opened again.
     for line in program_lines(program, launcher=launcher, folder="$folder"):

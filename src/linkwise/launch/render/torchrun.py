@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from linkwise.launch.render.run_settings import LOG_FILE
 from linkwise.launch.render.start import NotExpressed, Rendered
 from linkwise.launch.render.words import comment_lines, export_lines, printable, program_lines
 
@@ -56,9 +55,10 @@ def _lines(start: Start, program: Program) -> Iterator[str]:
     yield 'folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)'
     if start.nodes > 1:
         yield from _places(start)
-    yield 'mkdir -p "$folder/logs"'
+    yield "logs=$folder/logs"
+    yield 'mkdir -p "$logs"'
     yield ""
-    yield from export_lines(start.settings, raw={"NCCL_DEBUG_FILE": f'"$folder/logs/{LOG_FILE}"'})
+    yield from export_lines(start.settings, logs="$logs")
     yield ""
     yield from program_lines(program, launcher=_launcher(start), folder="$folder")
 
@@ -95,19 +95,23 @@ def _launcher(start: Start) -> tuple[str, ...]:
         f"exec timeout --foreground --kill-after={_GRACE_S} {start.time_limit_s}",
         f"torchrun --nnodes={start.nodes} --nproc-per-node={start.gpus_per_node}",
         rendezvous,
-        log_options("$folder/logs/ranks"),
+        log_options(start, "$logs", node="$node_rank" if start.nodes > 1 else "0"),
     )
 
 
-def log_options(folder: str) -> str:
+def log_options(start: Start, folder: str, *, node: str) -> str:
     """Return the options of torchrun that give each rank a log, and the first of each node the console too.
 
     Parameters
     ----------
+    start
+        What is to be started.
     folder
         Where the logs go, as the shell says it.
+    node
+        The number of the node, as the shell says it.
     """
-    return f'--log-dir="{folder}" --redirects=3 --tee=0:3'
+    return f'--rdzv-id={start.name} --log-dir="{folder}/node-{node}" --redirects=3 --tee=0:3'
 
 
 def _gaps(start: Start) -> Iterator[NotExpressed]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from linkwise.launch.render.run_settings import LOGS
 from linkwise.launch.render.start import FOLDER
 
 if TYPE_CHECKING:
@@ -49,19 +50,19 @@ def comment_lines(text: str) -> Iterator[str]:
     )
 
 
-def export_lines(settings: Sequence[Setting], *, raw: Mapping[str, str]) -> Iterator[str]:
+def export_lines(settings: Sequence[Setting], *, logs: str) -> Iterator[str]:
     """Yield exports for a shell script, each after the reason for it.
 
     Parameters
     ----------
     settings
         The settings.
-    raw
-        Values, by name of the setting, that the script computes and quotes itself.
+    logs
+        Folder of the logs, as the shell says it: ``$logs``.
     """
     for each in settings:
         yield from comment_lines(f"{each.reason} ({each.basis}; {each.source})")
-        value = raw.get(each.name) or shlex.quote(each.value)
+        value = f'"{logs}/{each.value}"' if each.name in LOGS else shlex.quote(each.value)
         yield f"export {each.name}={value}"
 
 
