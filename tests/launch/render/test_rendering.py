@@ -67,7 +67,7 @@ def layouts(draw):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(layout=layouts(), framework=st.sampled_from(sorted(FRAMEWORKS)), accumulate=st.integers(1, 9))
 def test_files_read_back_say_the_layout_or_that_they_do_not(target, layout, framework, accumulate):
     model = "mixtral-8x7b" if layout.expert > 1 else "llama-3.1-8b"
