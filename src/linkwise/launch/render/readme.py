@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["FILE", "readme_text"]
 
 FILE = "README.md"
-_TRANSPORTS: Mapping[str, str] = {
-    "infiniband": "NET/IB",
-    "roce": "NET/IB",
-    "efa": "NET/OFI",
-    "slingshot": "NET/OFI",
-    "tcp": "NET/Socket",
-    "tcpx": "NET/GPUDirectTCPX",
-    "tcpxo": "NET/FasTrak",
+_NETWORKS: Mapping[str, str] = {
+    "infiniband": "`Using network IB` (`IBext...` with the plugin of HPC-X)",
+    "roce": "`Using network IB` (`IBext...` with the plugin of HPC-X)",
+    "efa": "`Using network Libfabric` (`AWS Libfabric` with older plugins)",
+    "slingshot": "`Using network Libfabric` (`AWS Libfabric` with older plugins)",
+    "tcp": "`Using network Socket`",
+    "tcpx": "`Using network GPUDirectTCPX...`",
+    "tcpxo": "`Using network FasTrak`",
 }
-"""How the log of NCCL calls the transport between nodes, by protocol of the links."""
+"""What the log of NCCL says of the network between nodes, by protocol of the links."""
 
 
 def readme_text(
@@ -121,20 +121,16 @@ def _check_lines(start: Start, rendered: Rendered, estimate: Estimate | None) ->
     ]
     for name in scripts:
         yield f"Before the start: `linkwise env --check {name}` finds nothing harmful."
+    ranks = start.nodes * start.gpus_per_node
+    logs = f"The logs of NCCL, in {rendered.logs}, one for each process: `nranks {ranks}` stands in each"
+    if start.nodes > 1:
+        logs += f" (`nranks {start.gpus_per_node}` at most: each node formed a world of its own)"
     link = start.cluster.fabric.link
-    if start.nodes > 1 and link is not None and link.protocol in _TRANSPORTS:
-        yield (
-            f"The logs of NCCL, in {rendered.logs}, one for each process: lines of channels between "
-            "nodes must end "
-            f"in `via {_TRANSPORTS[link.protocol]}/...`"
-            + ("" if link.protocol == "tcp" else "; `NET/Socket` there means that it fell back to TCP")
-            + f", and each process says `nranks {start.nodes * start.gpus_per_node}` once."
-        )
-    else:
-        yield (
-            f"The logs of NCCL, in {rendered.logs}, one for each process: each says "
-            f"`nranks {start.nodes * start.gpus_per_node}` once."
-        )
+    if start.nodes > 1 and link is not None and link.protocol in _NETWORKS:
+        logs += f", and {_NETWORKS[link.protocol]}"
+        if link.protocol != "tcp":
+            logs += "; `Using network Socket` means that it fell back to TCP"
+    yield f"{logs}."
     if estimate is not None:
         yield (
             f"A step should take {estimate.step_time_s:.3g} s, four times in five between "
