@@ -52,7 +52,7 @@ def _config(start: Start) -> dict[str, object]:
     zero: dict[str, object] = {"stage": layout.zero_stage}
     if layout.zero_stage:
         zero |= {"overlap_comm": True, "contiguous_gradients": True, "reduce_scatter": True}
-    if layout.hybrid_shard:
+    if layout.hybrid_shard and _hybrid_ranks(start) > 1:
         zero["zero_hpz_partition_size"] = _hybrid_ranks(start)
     config: dict[str, object] = {
         "train_batch_size": job.global_batch,
@@ -98,6 +98,10 @@ def _gaps(start: Start) -> Iterator[NotExpressed]:
             name="tensor",
             value=str(layout.tensor),
             reason="its tensor parallelism (autotp_size) does not go with zero_stage 3",
+        )
+    if layout.hybrid_shard and _hybrid_ranks(start) == 1:
+        yield NotExpressed(
+            name="hybrid_shard", value="true", reason="an NVLink domain holds one data rank alone"
         )
     if layout.recompute is not Recompute.NONE:
         yield NotExpressed(
