@@ -131,7 +131,7 @@ def _check_lines(start: Start, rendered: Rendered, estimate: Estimate | None) ->
         if link.protocol != "tcp":
             logs += "; `Using network Socket` means that it fell back to TCP"
     yield f"{logs}."
-    yield "After the start: `linkwise doctor` on these logs says which interconnect the job uses, and what is wrong."
+    yield "After the start: `linkwise doctor` on these logs says what the job runs on, and what is wrong."
     if estimate is not None:
         yield (
             f"A step should take {estimate.step_time_s:.3g} s, four times in five between "
