@@ -179,7 +179,7 @@ def test_a_link_is_not_written_through(job, tmp_path, capsys):
         (["slurm", "--image", "a:1"], "--image has no effect on target slurm"),
         (["slurm", "--nic-resource", "a/b"], "--nic-resource has no effect on target slurm"),
         (["kubernetes", "--image", "a b"], "--image 'a b' is no name"),
-        (["slurm", "--time-limit", "0"], "--time-limit 0 is not between"),
+        (["slurm", "--time-limit", "0"], "0<x<=8760"),
         (["slurm", "--time-limit", "nan"], "nan"),
         (["slurm", "--script", "-x"], "--script '-x' is no name of a program"),
         (["slurm", "--script", "a\nb"], "is no name of a program"),
