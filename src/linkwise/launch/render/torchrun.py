@@ -87,7 +87,7 @@ def _places(start: Start) -> Iterator[str]:
 
 def _launcher(start: Start) -> tuple[str, ...]:
     rendezvous = (
-        f'--node-rank="$node_rank" --master-addr="$head" --master-port={PORT}'
+        f'--node-rank="$node_rank" --master-addr="$head" --master-port="${{MASTER_PORT:-{PORT}}}"'
         if start.nodes > 1
         else "--standalone"
     )
