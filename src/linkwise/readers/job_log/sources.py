@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from linkwise.errors import DocumentError, Fault, nearest_names
+from linkwise.readers.plain_pickle import is_pickle
 
 __all__ = ["CHUNK_BYTES", "Source", "Unusable", "chunks_of", "sources_of"]
 
@@ -163,6 +164,8 @@ def _unzipped(first: bytes, file: BinaryIO) -> Iterator[bytes]:
 
 
 def _refuse_binary(start: bytes) -> None:
+    if is_pickle(start):
+        return  # perhaps a dump of the Flight Recorder, which only its reader can tell
     for magic, name in _MAGIC:
         if start.startswith(magic):
             raise Unusable(f"seems to be {name}; no log")
