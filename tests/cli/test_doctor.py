@@ -1,6 +1,11 @@
 """`linkwise doctor` and `linkwise validate doctor` as a user runs them."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -90,3 +95,61 @@ def test_validate_doctor_prints_shares(capsys):
     assert "right cause first" in capsys.readouterr().out
     assert run([*arguments, "--require", "frist=0.9"]) == 2
     assert "did you mean first" in capsys.readouterr().err
+
+
+_FAULT = "n01:12:15 [0] misc/socket.cc:1 NCCL WARN Net : Socket creation failed : Too many open files\n"
+
+
+def test_follow_tells_a_finding_within_a_second_and_ends_at_a_signal(tmp_path):
+    log = tmp_path / "job.log"
+    command = [
+        sys.executable,
+        "-c",
+        "from linkwise.cli.main import main; main()",
+        "doctor",
+        "--follow",
+        str(log),
+    ]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "COLUMNS": "80"},
+    ) as doctor:
+        assert "is not there yet; waiting for it" in doctor.stderr.readline()
+        time.sleep(0.3)
+        log.write_text(_FAULT)
+        start_s = time.monotonic()
+        first = doctor.stdout.readline()
+        assert time.monotonic() - start_s < 5, "one second, and time for a busy machine"
+        assert "broken: too many open files (fd_limit), confidence" in first
+        doctor.send_signal(signal.SIGTERM)
+        rest, errors = doctor.communicate(timeout=20)
+        assert doctor.returncode == 1
+    assert "1. fd_limit: too many open files" in rest
+    assert rest.count("fd_limit), confidence") == 0
+    assert errors == ""
+
+
+def test_follow_as_json_prints_a_line_for_each_change_and_the_answer(tmp_path, capsys):
+    (tmp_path / "job.log").write_text(_FAULT)
+    arguments = ["doctor", "--follow", str(tmp_path), "--until-quiet", "100 ms", "--format", "json"]
+    assert run(arguments) == 1
+    change, answer = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (change["schema"], change["change"]) == ("linkwise.doctor.change/1", "new")
+    assert (change["finding"]["cause"], answer["schema"]) == ("fd_limit", "linkwise.doctor/1")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--until-quiet", "5 s"], "has no effect without --follow"),
+        (["--follow", "--until-quiet", "5"], "has no unit"),
+        (["--follow", "--until-quiet", "0 s"], "above zero"),
+    ],
+)
+def test_options_of_follow_that_cannot_be_are_refused(options, message, tmp_path, capsys):
+    (tmp_path / "a.log").write_text("x\n")
+    assert run(["doctor", str(tmp_path / "a.log"), *options]) == 2
+    assert message in capsys.readouterr().err

@@ -112,7 +112,7 @@ def _missing(behind: list[_Part], here: Sequence[tuple[_Part, FlightCall]]) -> D
     return Disagreement(
         ranks=ranks,
         text=f"{_listed(ranks)} never issued {_called(part, call)}, which {others} issued.",
-        evidence=(*map(_evidence, here), *map(_last_of, behind)),
+        evidence=(*map(_last_of, behind), *map(_evidence, here)),
         is_sure=any(each.has_timed_out for _, each in here),
     )
 

@@ -23,6 +23,7 @@ __all__ = [
     "ShortfallResult",
     "TransportResult",
     "doctor_result",
+    "finding_result",
 ]
 
 
@@ -114,7 +115,7 @@ def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
         reason=diagnosis.reason,
         transport=TransportResult.model_validate({name: each.value for name, each in used.items()}),
         proof={name: _proof(each) for name, each in used.items()},
-        findings=[_finding(each) for each in diagnosis.findings],
+        findings=[finding_result(each) for each in diagnosis.findings],
         shortfalls=[_shortfall(each) for each in diagnosis.shortfalls],
         unread=list(diagnosis.unread),
     )
@@ -144,7 +145,14 @@ def _evidence(each: Evidence) -> EvidenceResult:
     return EvidenceResult(file=each.file, line=each.line, text=each.text)
 
 
-def _finding(each: Finding) -> FindingResult:
+def finding_result(each: Finding) -> FindingResult:
+    """Return a finding as it is published.
+
+    Parameters
+    ----------
+    each
+        What was found.
+    """
     return FindingResult(
         cause=each.cause,
         family=each.family,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ShortfallResult,
     )
 
-__all__ = ["print_doctor"]
+__all__ = ["cited", "places", "print_doctor"]
 
 _STYLES = {"broken": "bold red", "slow": "bold yellow", "healthy": "bold green", "cannot_tell": "bold"}
 _LABELS = {
@@ -90,7 +90,7 @@ def _print_in_use(label: str, value: object, proof: ProofResult, console: Consol
     if value is None and proof.hint:
         print_line(console, wrapped(proof.hint, width=console.width, indent=" " * 6))
     elif proof.evidence is not None:
-        print_line(console, _cited(proof.evidence, console.width, indent=6))
+        print_line(console, cited(proof.evidence, console.width, indent=6))
 
 
 def _shown(value: object, proof: ProofResult) -> str:
@@ -120,11 +120,11 @@ def _print_finding(number: int, each: FindingResult, console: Console) -> None:
     print_line(console, wrapped(head, width=width, indent="   ", first=""), style=_STYLES.get(each.severity))
     print_line(console, f"   {each.severity}, confidence {each.confidence}")
     if each.where:
-        print_line(console, wrapped(_places(each.where), width=width, indent="   "))
+        print_line(console, wrapped(places(each.where), width=width, indent="   "))
     print_line(console, wrapped(each.explanation, width=width, indent="   "))
     print_line(console, "   seen in")
     for line in each.evidence[:_EVIDENCE_SHOWN]:
-        print_line(console, _cited(line, width, indent=6))
+        print_line(console, cited(line, width, indent=6))
     if len(each.evidence) > _EVIDENCE_SHOWN:
         print_line(console, f"      and {counted(len(each.evidence) - _EVIDENCE_SHOWN, 'more line')}")
     print_line(console, "   to mend it")
@@ -133,13 +133,30 @@ def _print_finding(number: int, each: FindingResult, console: Console) -> None:
     print_line(console, wrapped(f"next check: {each.next_check}", width=width, indent="     ", first="   "))
 
 
-def _places(where: list[str]) -> str:
+def places(where: list[str]) -> str:
+    """Return hosts and ranks in a few words.
+
+    Parameters
+    ----------
+    where
+        All of them.
+    """
     more = f" and {len(where) - _PLACES_SHOWN} more" if len(where) > _PLACES_SHOWN else ""
     return f"on {', '.join(where[:_PLACES_SHOWN])}{more}"
 
 
-def _cited(line: EvidenceResult, width: int, *, indent: int) -> str:
-    """Return the place and the message, on one row where both fit, else the message cut on a second."""
+def cited(line: EvidenceResult, width: int, *, indent: int) -> str:
+    """Return the place and the message, on one row where both fit, else the message cut on a second.
+
+    Parameters
+    ----------
+    line
+        The line that proves something.
+    width
+        Columns of the terminal.
+    indent
+        Columns that stay blank.
+    """
     blank = " " * indent
     place = f"{printable(line.file)}:{line.line}"
     text = _PREFIX.sub(r"\g<host>: ", line.text.strip()).replace("\t", " ")

@@ -216,6 +216,11 @@ class Scan:
         # Several times faster than bytes.count where lines are short.
         stream.lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE))
 
+    @property
+    def channel_kinds(self) -> int:
+        """Return how many distinct pairs of process and transport were seen."""
+        return len(self._channels)
+
     def channels(self) -> Iterator[ChannelUse]:
         """Yield what each process uses, merged over its threads."""
         merged: dict[tuple[object, ...], list[_Channels]] = {}
