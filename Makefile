@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 JOBS ?= 2
 
-.PHONY: help setup plan test check format lint types layers pytest speed accuracy fit clean
+.PHONY: help setup plan test check format lint types layers pytest test-full speed accuracy fit clean
 .DEFAULT_GOAL := help
 
 help: ## Say what each target does
@@ -43,6 +43,9 @@ layers: setup ## Check that rooms import only rooms below them
 
 pytest: setup ## Run the tests
 	$(BIN)/pytest -n $(JOBS) --quiet
+
+test-full: setup ## Run the tests with what the quick ones leave out
+	$(BIN)/pytest -n $(JOBS) --quiet -m "full or not full"
 
 speed: setup ## Print how fast the search and the start-up are
 	$(BIN)/python tools/speed.py
