@@ -85,6 +85,7 @@ class ShortfallResult(PublishedResult):
     busbw_used_bytes_per_s: float | None
     step_there_s: float | None = Field(description="Best layout of the job, with all.")
     step_used_s: float | None
+    note: str = Field(default="", description="What the costs rest on.")
 
 
 class DoctorResult(PublishedResult):
@@ -138,6 +139,7 @@ def _shortfall(each: Shortfall) -> ShortfallResult:
         busbw_used_bytes_per_s=each.busbw_used_bytes_per_s,
         step_there_s=each.step_there_s,
         step_used_s=each.step_used_s,
+        note=each.note,
     )
 
 

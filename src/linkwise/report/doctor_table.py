@@ -111,7 +111,7 @@ def _lacking(each: ShortfallResult) -> str:
     if each.step_there_s is not None and each.step_used_s is not None:
         step = f"{three_digits(each.step_used_s)} s instead of {three_digits(each.step_there_s)} s"
         text += f"; a step about {step}"
-    return text
+    return f"{text} ({each.note})" if each.note else text
 
 
 def _print_finding(number: int, each: FindingResult, console: Console) -> None:
