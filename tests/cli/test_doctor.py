@@ -153,3 +153,19 @@ def test_options_of_follow_that_cannot_be_are_refused(options, message, tmp_path
     (tmp_path / "a.log").write_text("x\n")
     assert run(["doctor", str(tmp_path / "a.log"), *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_baseline_says_what_differs(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.chdir(_CASES)
+    arguments = ["doctor", "GDR-02.log", "--baseline", "OK-02-ib-2node-gdr.log"]
+    assert run(arguments) == 1
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.index("In use") < out.index("Against the good run") < out.index("1. gdr_off")
+    assert "GPUDirect RDMA      no; was yes" in out
+    run([*arguments, "--format", "json"])
+    differences = json.loads(capsys.readouterr().out)["baseline"]["differences"]
+    assert {"what": "GPUDirect RDMA", "good": "yes", "now": "no"}.items() <= next(
+        each for each in differences if each["what"] == "GPUDirect RDMA"
+    ).items()

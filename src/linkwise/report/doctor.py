@@ -10,12 +10,15 @@ from linkwise.report.results import PublishedResult
 
 if TYPE_CHECKING:
     from linkwise.diagnose.against_cluster import Shortfall
+    from linkwise.diagnose.baseline import Comparison
     from linkwise.diagnose.doctor import Diagnosis
     from linkwise.diagnose.finding import Finding
     from linkwise.diagnose.transport import InUse
     from linkwise.readers.job_log.values import Evidence
 
 __all__ = [
+    "BaselineResult",
+    "DifferenceResult",
     "DoctorResult",
     "EvidenceResult",
     "FindingResult",
@@ -88,6 +91,22 @@ class ShortfallResult(PublishedResult):
     note: str = Field(default="", description="What the costs rest on.")
 
 
+class DifferenceResult(PublishedResult):
+    """One thing that is not as in the good run."""
+
+    what: str
+    good: str
+    now: str
+    evidence: EvidenceResult | None
+
+
+class BaselineResult(PublishedResult):
+    """The run beside a good one."""
+
+    differences: list[DifferenceResult] = Field(description="What matters most first.")
+    also_found: list[str] = Field(description="Causes that are found in the good run too.")
+
+
 class DoctorResult(PublishedResult):
     """The answer of `linkwise doctor`."""
 
@@ -99,6 +118,9 @@ class DoctorResult(PublishedResult):
     findings: list[FindingResult]
     shortfalls: list[ShortfallResult] = Field(description="Against the cluster that was given.")
     unread: list[str] = Field(description="Inputs that could not be used, and why.")
+    baseline: BaselineResult | None = Field(
+        default=None, description="Against a good run; None without --baseline."
+    )
 
 
 def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
@@ -119,6 +141,22 @@ def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
         findings=[finding_result(each) for each in diagnosis.findings],
         shortfalls=[_shortfall(each) for each in diagnosis.shortfalls],
         unread=list(diagnosis.unread),
+        baseline=None if diagnosis.comparison is None else _baseline(diagnosis.comparison),
+    )
+
+
+def _baseline(each: Comparison) -> BaselineResult:
+    return BaselineResult(
+        differences=[
+            DifferenceResult(
+                what=one.what,
+                good=one.good,
+                now=one.now,
+                evidence=None if one.evidence is None else _evidence(one.evidence),
+            )
+            for one in each.differences
+        ],
+        also_found=list(each.also_found),
     )
 
 

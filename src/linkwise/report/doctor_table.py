@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linkwise.report.doctor import (
+        BaselineResult,
         DoctorResult,
         EvidenceResult,
         FindingResult,
@@ -66,6 +67,8 @@ def print_doctor(result: DoctorResult, console: Console) -> None:
         print_line(console, "Against the cluster", style="bold")
     for each in result.shortfalls:
         print_line(console, wrapped(_lacking(each), width=console.width, indent="      ", first="  "))
+    if result.baseline is not None:
+        _print_baseline(result.baseline, console)
     for number, finding in enumerate(result.findings, start=1):
         print_line(console)
         _print_finding(number, finding, console)
@@ -112,6 +115,21 @@ def _lacking(each: ShortfallResult) -> str:
         step = f"{three_digits(each.step_used_s)} s instead of {three_digits(each.step_there_s)} s"
         text += f"; a step about {step}"
     return f"{text} ({each.note})" if each.note else text
+
+
+def _print_baseline(baseline: BaselineResult, console: Console) -> None:
+    print_line(console)
+    print_line(console, "Against the good run", style="bold")
+    for each in baseline.differences:
+        text = printable(f"{each.what:<18}  {each.now}; was {each.good}")
+        print_line(console, wrapped(text, width=console.width, indent=" " * 8, first="  "))
+        if each.evidence is not None:
+            print_line(console, cited(each.evidence, console.width, indent=6))
+    if not baseline.differences:
+        print_line(console, "  nothing differs in what both logs show")
+    if baseline.also_found:
+        words = f"found in the good run too: {', '.join(baseline.also_found)}"
+        print_line(console, wrapped(words, width=console.width, indent="      ", first="  "))
 
 
 def _print_finding(number: int, each: FindingResult, console: Console) -> None:
