@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -169,3 +170,60 @@ def test_baseline_says_what_differs(capsys, monkeypatch):
     assert {"what": "GPUDirect RDMA", "good": "yes", "now": "no"}.items() <= next(
         each for each in differences if each["what"] == "GPUDirect RDMA"
     ).items()
+
+
+class _Runs:
+    def __reduce__(self):
+        return os.mkdir, ("made",)
+
+
+_WARN = "h:1:2 [0] misc/socket.cc:1 NCCL WARN Net : Socket creation failed : Too many open files"
+_ENTITIES = (
+    '<!DOCTYPE s [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    '<system version="1"><cpu numaid="&b;"/></system>'
+)
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "words"),
+    [
+        (b"", 2, "is empty"),
+        (bytes(range(256)) * 40, 2, "seems to be binary data"),
+        (b"x" * (5 << 20), 3, "no line of NCCL"),
+        (b"h:1:2 [0] NCCL WARN \xff\xfe\xc3\x28 odd\n", 3, "too little of NCCL's start"),
+        ((_WARN + " é").encode()[:-1], 1, "fd_limit"),
+        (_ENTITIES.encode(), 3, "has a document type"),
+        (pickle.dumps({"entries": [_Runs()]}, 4), 2, "can run any program"),
+        (pickle.dumps({"entries": []}, 4)[:-3], 2, "damaged pickle"),
+        (pickle.dumps({"weights": [1.0]}, 4), 2, "no dump of PyTorch's Flight Recorder"),
+        (b'{"pg_config": {"0": ' + b"[" * 200_000, 2, "nested too deep"),
+        (b"\x1f\x8b\x08\x00garbage", 2, "gzip that is cut short"),
+        (b"PK\x03\x04" + bytes(90), 2, "zip archive"),
+    ],
+    ids=[
+        "empty", "binary", "one line", "invalid UTF-8", "cut character", "entities", "pickle that runs", "cut pickle",
+        "other pickle", "deep JSON", "gzip", "zip",
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_message_and_runs_nothing(data, code, words, tmp_path, capsys):
+    given = tmp_path / "given"
+    given.write_bytes(data)
+    assert run(["doctor", str(given)]) == code
+    shown = capsys.readouterr()
+    assert words in shown.out + shown.err
+    assert "Traceback" not in shown.err
+    assert not Path("made").exists()
+
+
+def test_escapes_in_dumps_and_in_a_good_run_never_reach_the_terminal(tmp_path, capsys):
+    calls = [{"collective_seq_id": 2, "profiling_name": "nccl:\x1b[2Jx", "state": "started", "retired": True}]
+    for rank, entries in enumerate((calls, calls, [{**calls[0], "profiling_name": "\x1b]0;y\x07"}])):
+        dump = {"pg_config": {"0": {"ranks": "[0, 1, 2]"}}, "entries": entries}
+        (tmp_path / f"trace\x1b[31m{rank}").write_bytes(pickle.dumps(dump, 2))
+    good = tmp_path / "good.log"
+    good.write_text("h\x1b[1m:1:2 [0] NCCL INFO NCCL_IB_HCA set by environment to \x1b[5mmlx5_0.\n")
+    assert run(["doctor", str(tmp_path), "--baseline", str(good)]) == 1
+    run(["doctor", "--follow", str(tmp_path), "--until-quiet", "50 ms"])
+    shown = capsys.readouterr()
+    assert "desync" in shown.out
+    assert not [char for char in shown.out + shown.err if ord(char) < 32 and char != "\n"]

@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 _TESTS = re.compile(r"#\s*(?:nThread|Using devices)")
 _NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|version)|RCCL version")
 _TOPOLOGY_FILE = re.compile(r"<(?:system|graphs)\b")
-_TESTS_START = re.compile(r"^.{0,40}#\s*nThread", re.MULTILINE)
+_TESTS_START = re.compile(r"^.{0,120}#\s*nThread", re.MULTILINE)
 
 
 @dataclass(slots=True)

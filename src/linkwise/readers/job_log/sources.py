@@ -161,6 +161,8 @@ def _unzipped(first: bytes, file: BinaryIO) -> Iterator[bytes]:
             chunk = file.read(CHUNK_BYTES)
     except zlib.error:
         raise Unusable("is damaged gzip; unpack it with 'gzip -d' to see where") from None
+    if not unpacked:
+        raise Unusable("is gzip that is cut short or holds nothing; unpack it with 'gzip -d' to see")
 
 
 def check_text(start: bytes) -> None:
