@@ -57,9 +57,8 @@ def load_plain(data: bytes) -> Any:
         If it holds more than containers, texts, numbers, booleans and None, or is damaged or too large.
     """
     machine = _Machine()
-    place: int | None = 0
     try:
-        for count, (code, argument, place) in enumerate(pickletools.genops(data)):
+        for count, (code, argument, _) in enumerate(pickletools.genops(data)):
             if code.name == "STOP":
                 return machine.stack.pop()
             if count >= MOST_INSTRUCTIONS:
@@ -76,7 +75,7 @@ def load_plain(data: bytes) -> Any:
     except (IndexError, KeyError, TypeError, ValueError):
         # Of the standard library's reader too: an unknown instruction, or an end before its time.
         pass
-    raise NotPlain(f"is a damaged pickle, at or after byte {place or 0:,}")
+    raise NotPlain("is a damaged pickle, or one that is cut short")
 
 
 class _Machine:
@@ -112,15 +111,11 @@ class _Machine:
         target.extend(values)
 
     def set_items(self, values: list[Any]) -> None:
-        target = self.stack[-1]
+        target, keys = self.stack[-1], values[::2]
         # The hash of a deep tuple costs as much as it is deep, and more where it shares its parts.
-        if (
-            type(target) is not dict
-            or len(values) % 2
-            or not all(isinstance(each, _KEYS) for each in values[::2])
-        ):
+        if type(target) is not dict or not all(isinstance(each, _KEYS) for each in keys):
             raise TypeError
-        target.update(zip(values[::2], values[1::2], strict=True))
+        target.update(zip(keys, values[1::2], strict=True))
 
 
 def _integer(machine: _Machine, argument: Any) -> None:
