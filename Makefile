@@ -55,6 +55,7 @@ speed: setup ## Print how fast the search and the start-up are
 
 accuracy: setup ## Score the model on the measurements and write docs/accuracy.md
 	$(BIN)/python tools/accuracy.py
+	$(BIN)/python tools/doctor_accuracy.py
 
 fit: setup ## Fit the constants of the model again
 	$(BIN)/python tools/fit.py
