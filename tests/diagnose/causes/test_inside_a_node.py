@@ -232,3 +232,26 @@ def test_topology_when_a_file_lacks_an_attribute(job, causes):
 
 def test_a_missing_attribute_as_notice_is_no_fault(job, causes):
     assert causes(job().say(0, "Attribute coll of node net not found").healthy()) == []
+
+
+def test_p2p_when_a_handle_cannot_be_made(job, causes):
+    log = (
+        job(hosts=1)
+        .start()
+        .fault(0, "hipIpcGetMemHandle failed : invalid argument", source="transport/p2p.cc")
+    )
+    assert causes(log)[0] == ("p2p", "broken", "medium")
+
+
+def test_topology_when_no_path_is_found_for_a_pattern(job, causes):
+    text = "Could not find a path for pattern 1, falling back to simple order"
+    assert causes(job().healthy().fault(0, text, source="graph/search.cc")) == [
+        ("topology", "slow", "medium")
+    ]
+
+
+def test_buffer_that_cannot_be_registered_is_no_fault_of_the_fabric(job, causes):
+    log = job(hosts=1, version=(2, 25, 1)).healthy()
+    log.fault(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
+    log.fault(0, "rank 0 failed to NVLS register sendbuff 0x7 sendbuffSize 8 recvbuff 0x7 recvbuffSize 8")
+    assert "fabric_manager" not in {each[0] for each in causes(log)}

@@ -98,3 +98,36 @@ def test_efa_without_gpudirect_is_healthy_on_a_platform_without(job, causes):
             "NET/OFI Running on g5.48xlarge platform, Setting NCCL_TOPO_FILE environment variable to /x.xml",
         )
     assert causes(log.choose().init().connect().init("COMPLETE")) == []
+
+
+def test_socket_fallback_when_sockets_go_over_an_infiniband_interface(job, causes):
+    log = job(network="Socket", version=(2, 18, 5))
+    for rank in range(4):
+        log.say(rank, "NET/IB : No device found.").say(
+            rank, f"NET/Socket : Using [0]ibp12s0:10.9.0.{rank // 2 + 1}<0>"
+        )
+        log.say(rank, "Using network Socket")
+    assert causes(log.init().connect().init("COMPLETE")) == [("socket_fallback", "slow", "medium")]
+
+
+def test_one_node_over_an_infiniband_interface_is_no_fallback(job, causes):
+    log = job(hosts=1, network="Socket").say(0, "NET/IB : No device found.")
+    log.say(0, "NET/Socket : Using [0]ib0:10.9.0.1<0>").say(0, "Using network Socket")
+    assert causes(log.init().connect().init("COMPLETE")) == []
+
+
+def test_efa_when_its_plugin_warns_of_anything(job, causes):
+    log = job(network="Socket").start()
+    log.fault(0, "NET/OFI Could not make a completion queue. RC: -12", source="nccl_ofi_rdma")
+    assert causes(log.choose().init().connect().init("COMPLETE")) == [("efa", "slow", "medium")]
+
+
+def test_efa_plugin_that_finds_no_device_on_one_node_is_harmless(job, causes):
+    log = job(hosts=1, network="Socket").start()
+    log.fault(0, "NET/OFI Only EFA provider is supported", source="ofi_init")
+    assert causes(log.choose().init().connect().init("COMPLETE")) == []
+
+
+def test_notes_of_the_efa_plugin_are_no_fault(job, causes):
+    log = job(network="AWS Libfabric").start().say(0, "NET/OFI Setting FI_OPT_EFA_SENDRECV not supported.")
+    assert causes(log.say(0, "NET/OFI Selected Provider is efa (found 4 nics)")) == []

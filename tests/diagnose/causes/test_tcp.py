@@ -109,3 +109,16 @@ def test_ports_when_none_is_left_to_bind(job, causes):
         "broken",
         "high",
     )
+
+
+def test_port_of_the_status_service_that_is_taken_is_harmless(job, doctor):
+    log = job(hosts=1, version=(2, 27, 5)).start()
+    log.fault(0, "Call to bind failed: Address already in use", source="ras/client_support.cc")
+    log.say(0, "RAS failed to establish a client listening socket at localhost:28028")
+    found = doctor(log.init().connect().init("COMPLETE"))
+    assert (found.verdict, [each.cause for each in found.findings]) == ("healthy", ["harmless"])
+
+
+def test_ports_when_nccl_itself_cannot_bind(job, causes):
+    log = job().start().fault(0, "Call to bind failed: Address already in use", source="misc/socket.cc")
+    assert causes(log)[0][:2] == ("ports", "broken")

@@ -19,7 +19,8 @@ def efa(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _refused(facts) or _without_provider(facts) or _without_plugin(facts) or _without_gpudirect(facts)
+    rules = (_refused, _without_provider, _failed, _without_plugin, _without_gpudirect)
+    return next((found for rule in rules if (found := rule(facts)) is not None), None)
 
 
 def _refused(facts: Facts) -> Finding | None:
@@ -64,6 +65,20 @@ def _without_provider(facts: Facts) -> Finding | None:
     )
 
 
+def _failed(facts: Facts) -> Finding | None:
+    """Find any other warning of the plug-in: it warns of what stops it, and NCCL takes the next network."""
+    lines = facts.warned("ofi_failed")
+    if not lines:
+        return None
+    return _missing(
+        facts,
+        Confidence.MEDIUM,
+        list(lines),
+        "The OFI plug-in says that it fails. NCCL goes on to the next network where there is one, and stops"
+        " where it does not.",
+    )
+
+
 def _without_plugin(facts: Facts) -> Finding | None:
     devices = [
         output.evidence_at(number)
@@ -81,13 +96,19 @@ def _without_plugin(facts: Facts) -> Finding | None:
     )
 
 
+def _severity(facts: Facts) -> Severity:
+    if facts.is_one_node and not facts.has_failed:
+        return Severity.HARMLESS
+    return Severity.SLOW if _is_on_sockets(facts) or not facts.has_failed else Severity.BROKEN
+
+
 def _missing(
     facts: Facts, confidence: Confidence, proof: list[Sighting | Evidence], explanation: str
 ) -> Finding:
     chosen = [each for each in facts.seen("network") if each.fields["name"] == "Socket"]
     return finding(
         "efa",
-        Severity.SLOW if _is_on_sockets(facts) or not facts.has_failed else Severity.BROKEN,
+        _severity(facts),
         confidence,
         proof=[*proof, *chosen],
         explanation=explanation,

@@ -28,7 +28,9 @@ def gdr_off(facts: Facts) -> Finding | None:
     disabled = [each for each in facts.seen("gdr_hca") if each.fields["state"] == "Disabled"]
     if (not without and not (disabled and not over_ib)) or _is_denied_by_distance(facts) or facts.is_one_node:
         return None
-    if not facts.is_rdma or _is_switched_off(facts):
+    # NCCL says it of an RDMA device in use, so that the line alone tells of one where no other line does.
+    is_rdma = facts.is_rdma or bool(disabled and not facts.networks and not facts.net_channels)
+    if not is_rdma or _is_switched_off(facts):
         return None
     sure = _confidence(facts, over_ib, disabled)
     if sure is None:

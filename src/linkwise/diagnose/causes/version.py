@@ -22,7 +22,24 @@ def version(facts: Facts) -> Finding | None:
 
 def _refused(facts: Facts) -> Finding | None:
     lines = facts.seen("version_mismatch")
-    return _mixed(Confidence.HIGH, list(lines)) if lines else None
+    if lines:
+        return _mixed(Confidence.HIGH, list(lines))
+    compiled = facts.warned("version_compiled")
+    if not compiled:
+        return None
+    named = compiled[0].fields
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.HIGH,
+        proof=compiled,
+        explanation=(
+            f"The program was built with NCCL {named['compiled']} and loads {named['loaded']}, and the two"
+            " do not fit. Another libnccl stands first in the library path."
+        ),
+        fix=("load the NCCL that the program was built with, or build it with the one that is loaded",),
+        next_check="ldd on the program, or /proc/PID/maps | grep libnccl; LD_LIBRARY_PATH and LD_PRELOAD",
+    )
 
 
 def _differing(facts: Facts) -> Finding | None:

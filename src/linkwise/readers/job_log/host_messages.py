@@ -31,7 +31,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
         r" (?:NCCL )?work: (?P<completed>-?\d+)",
     ),
     message("watchdog_witness", "dump signal due to a collective timeout", r"from +rank (?P<first>\d+)"),
-    message("torch_error", "DistBackendError", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
+    message("torch_error", "NCCL error in: ", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
     message("torch_error", "NCCL error: ", r"NCCL error: (?P<text>.+?)\s*$"),
     message("tests_failure", "Test NCCL failure", r"Test NCCL failure (?P<place>\S+) '?(?P<text>[^'/]*)"),
     message("cuda_failure", "Test CUDA failure", r"Test CUDA failure (?P<place>\S+) '(?P<text>[^']*)'"),
@@ -118,6 +118,19 @@ HOST_MESSAGES: tuple[Message, ...] = (
         r"[Rr]anks? (?P<ranks>[\d, ]+).*monitoredBarrier|monitoredBarrier.*[Rr]anks? (?P<late>[\d, ]+)",
     ),
     message("mismatch", "Detected mismatch between collectives", r"on ranks"),
+    message(
+        "ras_counts_differ",
+        "Communicator ranks have different",
+        r"different (?P<operation>\w+) operation counts",
+    ),
+    message(
+        "torch_error",
+        "Some NCCL operations have failed",
+        r"(?P<text>Some NCCL operations have failed or timed out)",
+    ),
+    message("sharp_failed", "sharp_get_local_data", r"\bERROR (?P<text>.+)$"),
+    message("sharp_failed", "SHARP job", r"\bERROR (?P<text>.+)$"),
+    message("sharp_failed", "lock SAT tree", r"\bERROR (?P<text>.+)$"),
     message("closed", "Connection closed by peer", r"closed by peer \[?(?P<peer>[^\]\s]*)"),
     message(
         "version",

@@ -56,7 +56,9 @@ _CHANNEL = re.compile(
     r"|SHM(?:/(?:direct|CE))*|(?:NET|COLLNET)/[^/\r\n]{1,40}/\d+(?:\(\d+\))?(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?"
     r"|[^\x1b\r\n]*)"
 )
-_GLUED = re.compile(rb"[^\s:]+:\d+:\d+ (?:\[-?\d+\] )?(?:\S+:\d+ )?NCCL (?:INFO|WARN|CALL|TRACE) ")
+_GLUED = re.compile(rb"(?:[^\s:]+:\d+:\d+ )?(?:\[-?\d+\] )?(?:\S+:\d+ )?\bNCCL (?:INFO|WARN|CALL|TRACE) ")
+_ALARMED = re.compile(r"\b(?:WARN|ERROR|FATAL)\b")
+_UNESCAPED = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&#39;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))
 _PROMPT = re.compile(rb"^(?:\$|\S{1,64}@\S{1,64} ?[^$#\n]{0,200}[$#]) +(?P<command>[a-z./][^\n]*)$")
 _PROMPT_ANCHORS = (b"\n$ ", b"~$ ", b"~# ")
 """A prompt at the start of a chunk has no line break before it; it is looked for apart."""
@@ -138,10 +140,11 @@ class Scan:
         self._input, self._input_number = name, self._input_number + 1
         self._is_in_output = self._is_after_last_error = False
         size = lines = 0
-        for chunk in _whole_lines(chunks):
+        for read in _whole_lines(chunks):
+            chunk = _unescaped(read)
             self._scan_nccl(chunk, lines + 1, size)
             self._scan_host(chunk, lines + 1, size)
-            size += len(chunk)
+            size += len(read)
             # Several times faster than bytes.count where lines are short.
             lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE))
         return size
@@ -243,7 +246,7 @@ class Scan:
         chunk = place.chunk
         start, end = _bounds(chunk, position)
         raw = chunk[position:end]
-        if raw.startswith((b"NCCL INFO NCCL ", b"NCCL WARN NCCL ")) or not raw.startswith(
+        if raw.startswith((b"NCCL INFO NCCL version ", b"NCCL WARN NCCL version ")) or not raw.startswith(
             (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL ABORT ", b"NCCL TRACE ")
         ):
             return
@@ -307,8 +310,10 @@ class Scan:
             self._take_last_error(place, 0, base)
 
     def _take_host_line(self, text: str, place: _Place, start: int, end: int, base: int) -> None:
+        level = "WARN" if _ALARMED.search(text) else ""
         for message, fields in matches(text, HOST_MESSAGES):
-            self._keep(message.name, fields, evidence=self._evidence(place, start, end), offset=base + start)
+            evidence = self._evidence(place, start, end)
+            self._keep(message.name, fields, level=level, evidence=evidence, offset=base + start)
             if message.name == "last_error":
                 self._take_last_error(place, end + 1, base)
 
@@ -318,9 +323,12 @@ class Scan:
             return
         end = _line_end(place.chunk, start)
         text = clean_text(place.chunk[start:end], most=LONGEST_LINE)
-        for message, fields in unprefixed(text):
-            evidence = self._evidence(place, start, end)
+        evidence = self._evidence(place, start, end)
+        known = tuple(unprefixed(text))
+        for message, fields in known:
             self._keep(message.name, fields, level="LAST", evidence=evidence, offset=base + start)
+        if not known and text.strip():
+            self._keep("warning", {"text": text}, level="LAST", evidence=evidence, offset=base + start)
 
     def _take_prompt(self, place: _Place, start: int) -> bool:
         chunk = place.chunk
@@ -385,6 +393,15 @@ class Scan:
                 order=(self._input_number << 48) + offset,
             )
         )
+
+
+def _unescaped(chunk: bytes) -> bytes:
+    """Return a chunk without the escapes of HTML that a web page left in a copied log."""
+    if b"&lt;" not in chunk and b"-&gt;" not in chunk:
+        return chunk
+    for escape, character in _UNESCAPED:
+        chunk = chunk.replace(escape, character)
+    return chunk
 
 
 def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -64,6 +64,7 @@ START_MESSAGES: tuple[Message, ...] = (
     message("mlx5dv_missing", "Failed to open mlx5dv symbols", r"mlx5dv"),
     message("socket_devices", "NET/Socket : Using", r"NET/Socket : Using (?P<devices>\[?\S.*?)\s*$"),
     message("network", "Using network ", r"Using network (?P<name>.+?)\s*$"),
+    message("network", "Using internal Network ", r"Using internal Network (?P<name>\w+)"),
     message("network", "Assigned NET plugin", r"Assigned NET plugin (?P<name>.+?) to comm"),
     message("network_failed", "Failed to initialize NET plugin", r"NET plugin (?P<name>.+?)\s*$"),
     message("ofi_provider", "Selected", r"NET/OFI Selected [Pp]rovider is (?P<provider>[\w;-]+)"),
