@@ -301,6 +301,7 @@ _FAULTS = (
 )
 
 _FAILURES = (
+    "xla_error",
     "torch_error",
     "tests_failure",
     "horovod_error",

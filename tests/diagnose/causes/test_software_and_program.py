@@ -210,3 +210,23 @@ def test_nccl_bug_when_two_communicators_take_one_name(job, causes, version, fou
 def test_desync_is_weak_when_counts_differ_in_one_snapshot(causes):
     log = "#0-0 (fa93) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
     assert causes(log) == [("desync", "broken", "low")]
+
+
+def test_version_is_weak_when_a_communicator_has_lost_its_marks(job, causes):
+    log = job().healthy().fault(0, "Error: corrupted comm object detected", source="misc/argcheck.cc")
+    assert causes(log) == [("version", "broken", "low")]
+
+
+def test_oom_when_xla_quotes_it(causes):
+    said = "NCCL operation ncclCommInitRank(&comm, n, id, r) failed: unhandled cuda error (run with NCCL_DEBUG=INFO)."
+    quoted = (
+        "Last NCCL warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; scope: x"
+    )
+    assert causes(f"{said} {quoted}\n")[0][:2] == ("oom", "broken")
+
+
+def test_xla_alone_is_broken_without_a_cause(doctor):
+    found = doctor(
+        "NCCL operation ncclAllReduce(a, b) failed: invalid argument (run with NCCL_DEBUG=WARN).\n"
+    )
+    assert (found.verdict, found.findings) == ("broken", ())

@@ -58,6 +58,8 @@ _WARNINGS = [
     ("NCCL version mismatch with remote peer 10.0.0.1<5> (local: 2.28, remote 2.27)", "version_mismatch"),
     ("Invalid NCCL_COMM_ID, please use format: <ipv4>:<port>", "comm_id_invalid"),
     ("Call to recv failed : Connection reset by peer", "reset"),
+    ("Call to connect timeout : Connection refused", "connect_failed"),
+    ("Error: corrupted comm object detected", "comm_corrupt"),
     ("cudaIpcGetMemHandle failed : invalid argument", "ipc_failed"),
     ("hipIpcGetMemHandle failed : invalid argument", "ipc_failed"),
     ("no device found matching =eth9, verify NCCL_OOB_NET_IFNAME", "interface_none"),

@@ -216,3 +216,27 @@ def test_words_about_a_text_of_nccl_are_none(text):
 def test_warning_whose_text_begins_with_the_name_of_the_library():
     found = _one(_log("h:1:2 [0] init.cc:1 NCCL WARN NCCL cannot use more than 8 plane IDs.\n"), "warning")
     assert (found.host, found.fields["text"]) == ("h", "NCCL cannot use more than 8 plane IDs.")
+
+
+@pytest.mark.parametrize(("quoted", "what"), [
+    ("Last NCCL warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; current scope: x.", "cuda_failure"),
+    ("invalid usage ... Last NCCL warning(error): 'Bootstrap : no socket interface found'", "interface_none"),
+    ("Last NCCL warning(error) log entry (may be unrelated) 'Flux capacitor overflows'.", "warning"),
+])  # fmt: skip
+def test_last_warning_that_xla_quotes(quoted, what):
+    found = _one(
+        _log(f"INTERNAL: NCCL operation ncclCommInitRank(&comm, n) failed: unhandled error. {quoted}\n"), what
+    )
+    assert found.level == "LAST"
+
+
+def test_empty_quotation_of_xla_is_no_warning():
+    assert (
+        "warning"
+        not in _log("Last NCCL warning(error) log entry (may be unrelated) ''.: while running\n").sightings
+    )
+
+
+def test_device_that_the_plugin_of_hpcx_enables():
+    found = _one(_log(f"{_P}NET/IB : GPU Direct RDMA (DMABUF) enabled for HCA 1 'roceP2p1s0f1\n"), "gdr_hca")
+    assert (found.fields["state"], found.fields["hca"]) == ("enabled", "roceP2p1s0f1")

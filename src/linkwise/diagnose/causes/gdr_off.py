@@ -76,7 +76,7 @@ def _are_nics_far(facts: Facts) -> bool:
 
 
 def _is_denied_by_distance(facts: Facts) -> bool:
-    enabled = any(each.fields["state"] == "Enabled" for each in facts.seen("gdr_hca"))
+    enabled = any(each.fields["state"].lower() == "enabled" for each in facts.seen("gdr_hca"))
     disabled = any(each.fields["state"] == "Disabled" for each in facts.seen("gdr_hca"))
     denied = any(each.fields["state"] == "Disabled" for each in facts.seen("gdr_path"))
     return denied and enabled and not disabled

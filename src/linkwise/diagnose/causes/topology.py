@@ -95,7 +95,7 @@ def _is_narrow(line: Sighting) -> bool:
 def _denied(facts: Facts) -> Finding | None:
     """Find GPUDirect denied by distance although the devices could do it."""
     denied = [each for each in facts.seen("gdr_path") if each.fields["state"] == "Disabled"]
-    allowed = any(each.fields["state"] == "Enabled" for each in facts.seen("gdr_hca"))
+    allowed = any(each.fields["state"].lower() == "enabled" for each in facts.seen("gdr_hca"))
     near = any(
         matrix.cells[gpu, nic] in {"PIX", "PXB"}
         for _, matrix in facts.log.matrices

@@ -17,7 +17,27 @@ def version(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _refused(facts) or _differing(facts) or _too_old(facts)
+    return _refused(facts) or _differing(facts) or _too_old(facts) or _two_copies(facts)
+
+
+def _two_copies(facts: Facts) -> Finding | None:
+    """Find a communicator whose marks are not there: another copy of the library, or freed memory."""
+    lines = facts.warned("comm_corrupt")
+    if not lines:
+        return None
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.LOW,
+        proof=lines,
+        explanation=(
+            "NCCL does not find the marks of its own release in a communicator. Two copies of the library in"
+            " one process do that, as when two frameworks bring one each; so does a communicator that was"
+            " destroyed before."
+        ),
+        fix=("load one NCCL per process: import one framework only, or make both use one libnccl.so.2",),
+        next_check="grep libnccl /proc/PID/maps: one path only; frameworks that link it statically hide it",
+    )
 
 
 def _refused(facts: Facts) -> Finding | None:

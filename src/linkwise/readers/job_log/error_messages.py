@@ -60,7 +60,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "connect_failed",
         "onnect",
-        r"(?:(?:[Cc]onnect to|socketPollConnect to) (?P<peer>[^<\s]*<?\d*>?)|[Cc]onnect) ?(?:failed|returned)"
+        r"(?:(?:[Cc]onnect to|socketPollConnect to) (?P<peer>[^<\s]*<?\d*>?)|[Cc]onnect) ?(?:failed|returned|timeout)"
         r"(?: with error| ?:| (?P<errno>\d+)\()? ?(?P<text>[A-Za-z][^)(]*)?",
     ),
     message(

@@ -32,6 +32,11 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("watchdog_witness", "dump signal due to a collective timeout", r"from +rank (?P<first>\d+)"),
     message("torch_error", "NCCL error in: ", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
+    message("xla_error", "NCCL operation nccl", r"NCCL operation nccl\w+.*? failed: (?P<text>[^;.(]+)"),
+    message("xla_error", "Failed to create NCCL communicator", r"communicator: ?(?P<text>.*)$"),
+    message(
+        "last_error_quoted", "Last NCCL warning(error)", r"Last NCCL warning\(error\)[^']*'(?P<text>.+)'"
+    ),
     message("torch_error", "NCCL error: ", r"NCCL error: (?P<text>.+?)\s*$"),
     message("tests_failure", "Test NCCL failure", r"Test NCCL failure (?P<place>\S+) '?(?P<text>[^'/]*)"),
     message("cuda_failure", "Test CUDA failure", r"Test CUDA failure (?P<place>\S+) '(?P<text>[^']*)'"),

@@ -316,6 +316,8 @@ class Scan:
             self._keep(message.name, fields, level=level, evidence=evidence, offset=base + start)
             if message.name == "last_error":
                 self._take_last_error(place, end + 1, base)
+            if message.name == "last_error_quoted":
+                self._take_repeated(fields["text"], evidence, base + start)
 
     def _take_last_error(self, place: _Place, start: int, base: int) -> None:
         if start >= len(place.chunk):
@@ -323,12 +325,15 @@ class Scan:
             return
         end = _line_end(place.chunk, start)
         text = clean_text(place.chunk[start:end], most=LONGEST_LINE)
-        evidence = self._evidence(place, start, end)
+        self._take_repeated(text, self._evidence(place, start, end), base + start)
+
+    def _take_repeated(self, text: str, evidence: Evidence, offset: int) -> None:
+        """Take what a framework repeats of NCCL's last warning."""
         known = tuple(unprefixed(text))
         for message, fields in known:
-            self._keep(message.name, fields, level="LAST", evidence=evidence, offset=base + start)
+            self._keep(message.name, fields, level="LAST", evidence=evidence, offset=offset)
         if not known and text.strip():
-            self._keep("warning", {"text": text}, level="LAST", evidence=evidence, offset=base + start)
+            self._keep("warning", {"text": text}, level="LAST", evidence=evidence, offset=offset)
 
     def _take_prompt(self, place: _Place, start: int) -> bool:
         chunk = place.chunk

@@ -79,6 +79,12 @@ START_MESSAGES: tuple[Message, ...] = (
     message("fastrak_devices", "NET/FasTrak : Using", r"NET/FasTrak : Using (?P<devices>.+?)\s*$"),
     message(
         "gdr_hca",
+        "GPU Direct RDMA (",
+        # As the plug-in of HPC-X says it, which leaves the last quotation mark out.
+        r"GPU Direct RDMA \(\w+\) (?P<state>enabled) for HCA (?P<index>\d+) '(?P<hca>[\w.-]+)",
+    ),
+    message(
+        "gdr_hca",
         "GPU Direct RDMA",
         r"GPU Direct RDMA (?P<state>Enabled|Disabled) for HCA (?P<index>\d+) '?(?P<hca>[^'\s]*)'?(?P<reason>.*)$",
     ),

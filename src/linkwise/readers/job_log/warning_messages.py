@@ -76,6 +76,7 @@ _FAULTS: tuple[Message, ...] = (
         "compiled with NCCL version",
         r"compiled with NCCL version (?P<compiled>\S+?), but is running with NCCL library version (?P<loaded>\S+?)\.?(?:\s|$)",
     ),
+    message("comm_corrupt", "corrupted comm object", r"corrupted comm object detected"),
     message("iommu_setting_missing", "from kernel command line", r'Missing "(?P<setting>[^"]+)" from kernel'),
     message("path_missing", "falling back to simple order", r"path for pattern (?P<pattern>\d+)"),
     message(
