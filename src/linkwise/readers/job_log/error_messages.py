@@ -252,6 +252,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     ),
     message("network_unknown", "not found", r"Error ?: network (?P<name>.+?) not found"),
     message("ras_dead", "RAS declaring peer", r"peer (?P<peer>\S+) as DEAD"),
+    message("call_failed", "group.c", r"\bgroup\.(?:cc|cu):\d+ -> (?P<code>[1-6])\b"),
     message("hint", "HINT:", r"HINT: (?P<text>.*)$"),
 )
 """NCCL's lines that tell of a fault, or of the echo of one."""

@@ -11,9 +11,12 @@ from linkwise.readers.job_log.message import Message
 from linkwise.readers.job_log.start_messages import START_MESSAGES
 from linkwise.readers.job_log.warning_messages import WARNING_MESSAGES
 
-__all__ = ["BORING_HEADS", "HOST_MESSAGES", "NCCL_MESSAGES", "matches", "unprefixed"]
+__all__ = ["BORING_HEADS", "HOST_MESSAGES", "INFO_MESSAGES", "NCCL_MESSAGES", "matches", "unprefixed"]
 
-NCCL_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES + WARNING_MESSAGES
+INFO_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES
+"""What is looked for in lines of information, most of a log: faults too, which some releases say so."""
+
+NCCL_MESSAGES: tuple[Message, ...] = INFO_MESSAGES + WARNING_MESSAGES
 """What is looked for in lines of NCCL and RCCL; one line may be several."""
 
 _BARE = {"Duplicate GPU detected", "GPU Direct RDMA", "NET/OFI", "any optimal provider"}

@@ -169,6 +169,7 @@ START_MESSAGES: tuple[Message, ...] = (
     message("cumem_host_off", "cuMem host allocations do not appear", r"falling back"),
     message("topology_gap", "Could not find real path", r"path of (?P<path>\S+)"),
     message("topology_gap", "could not read", r"could not read (?P<path>\S+?),? ignoring"),
+    message("ras_port", "RAS failed to establish a client", r"listening socket at (?P<address>\S+)"),
     message("kernel", "Kernel version", r"Kernel version: (?P<version>\S+)"),
 )
 """NCCL's lines that do not tell of a fault."""

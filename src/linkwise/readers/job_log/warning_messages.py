@@ -50,13 +50,11 @@ _LIMITS: tuple[Message, ...] = (
     message("registration_failed", " register ", r"failed to (?:NVLS |NET |IPC )?register (?:send|user)buff"),
     message("feature_left", "unknown event type", r"unknown event type"),
     message("port_speed_unread", "ibv_query_port_speed", r"ibv_query_port_speed failed"),
-    message("ras_port", "RAS failed to establish a client", r"listening socket at (?P<address>\S+)"),
     message("socket_steering", "Cannot get incoming CPU", r"incoming CPU"),
     message("socket_steering", "Maximum retry reached for ", r"for (?:accept|connect) \d"),
 )
 
 _FAULTS: tuple[Message, ...] = (
-    message("call_failed", "group.c", r"\bgroup\.(?:cc|cu):\d+ -> (?P<code>[1-6])\b"),
     message("uds_failed", "UDS: Binding to socket", r"socket (?P<path>\S+) failed ?: (?P<text>.+?)\s*$"),
     message(
         "driver_library_missing",
@@ -95,4 +93,4 @@ _FAULTS: tuple[Message, ...] = (
 )
 
 WARNING_MESSAGES: tuple[Message, ...] = _ECHOES + _LIMITS + _FAULTS
-"""Warnings beside the faults of `error_messages`, and the line in which a failed call returns."""
+"""Warnings beside the faults of `error_messages`; none of them comes as mere information."""
