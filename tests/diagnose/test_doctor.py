@@ -128,3 +128,12 @@ def test_an_echo_with_aborts_is_broken(job, doctor):
     log = job().start().fault(0, "Proxy Call to rank 1 failed (Connect)", source="proxy.cc")
     found = doctor(log.say(0, "comm 0x1 rank 0 nranks 4 cudaDev 0 busId 7000 - Abort COMPLETE"))
     assert (found.verdict, "echo" in found.reason or bool(found.findings)) == ("broken", True)
+
+
+def test_an_error_of_cuda_is_no_echo(doctor):
+    found = doctor("RuntimeError: CUDA error: unknown error\n")
+    assert (found.verdict, "echo" in found.reason, "no known cause" in found.reason) == (
+        "broken",
+        False,
+        True,
+    )

@@ -125,7 +125,7 @@ def _unexplained(facts: Facts) -> str | None:
     faults = [each for each in facts.faults if not each.source.startswith("ras")]
     if not facts.has_failed and not faults and (not echoes or left):
         return None
-    own = (*faults, *facts.seen("warning"))
+    own = (*faults, *facts.seen("cuda_error", "cuda_oom", "host_oom"), *facts.seen("warning"))
     line = (own or echoes or facts.failures)[0].evidence
     place = f"{line.file}:{line.line}"
     if facts.seen("watchdog_timeout"):

@@ -1,5 +1,7 @@
 """Which network is used: sockets by design and by fault, EFA."""
 
+import pytest
+
 
 def test_healthy_job_over_infiniband_has_no_finding(job, causes):
     assert causes(job().healthy()) == []
@@ -131,3 +133,23 @@ def test_efa_plugin_that_finds_no_device_on_one_node_is_harmless(job, causes):
 def test_notes_of_the_efa_plugin_are_no_fault(job, causes):
     log = job(network="AWS Libfabric").start().say(0, "NET/OFI Setting FI_OPT_EFA_SENDRECV not supported.")
     assert causes(log.say(0, "NET/OFI Selected Provider is efa (found 4 nics)")) == []
+
+
+@pytest.mark.parametrize("text", [
+    "Could not find ncclGetVersion symbol",
+    "pciPath: Could not find real path of /sys/class/pci_bus/0000:10/device",
+    "Error opening file: /sys/devices/virtual/dmi/id/product_name",
+])  # fmt: skip
+def test_what_the_efa_plugin_goes_on_without_is_harmless(job, doctor, text):
+    log = job(network="AWS Libfabric").start().fault(0, f"NET/OFI {text}", source="nccl_net_ofi_init")
+    found = doctor(log.choose().init().connect().init("COMPLETE"))
+    assert (found.verdict, {each.severity for each in found.findings}) == ("healthy", {"harmless"})
+
+
+@pytest.mark.parametrize("text", [
+    "nccl_net_ofi_rdma_init:7978 NCCL WARN NET/OFI Initializing plugin failed",
+    "Unable to find a protocol that worked.  Failing initialization.",
+])  # fmt: skip
+def test_what_stops_the_efa_plugin_is_a_fault(job, doctor, text):
+    log = job(network="Socket").start().fault(0, f"NET/OFI {text}", source="nccl_net_ofi_create_plugin")
+    assert doctor(log.choose().init().connect().init("COMPLETE")).findings[0].severity == "slow"

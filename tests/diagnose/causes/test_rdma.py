@@ -256,3 +256,26 @@ def test_acs_iommu_when_rccl_misses_a_setting_and_the_job_failed(job, causes):
         .raw("n00: Test NCCL failure common.cu:1 'internal error'")
     )
     assert causes(failed) == [("acs_iommu", "broken", "low")]
+
+
+def test_missing_gdr_is_no_fault_on_omni_path(job, causes):
+    log = job(gdr=False).start().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'")
+    text = log.choose().init().connect().init("COMPLETE").text
+    assert causes(text.replace("mlx5_", "hfi1_")) == []
+
+
+def test_missing_gdr_is_told_where_other_devices_stand_beside_omni_path(job, causes):
+    log = job(gdr=False).start().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'hfi1_0'")
+    log.say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_0'")
+    assert causes(log.choose().init().connect().init("COMPLETE")) == [("gdr_off", "slow", "high")]
+
+
+@pytest.mark.parametrize(("gpu", "is_told"), [("NVIDIA GB10", False), ("NVIDIA H100 80GB HBM3", True)])
+def test_missing_gdr_is_no_fault_of_gb10(job, causes, gpu, is_told):
+    log = job(gdr=False).start().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'")
+    log.raw("# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20")
+    log.raw("# Using devices", f"#  Rank  0 Group  0 Pid   1000 on n00 device  0 [0x01] {gpu}")
+    log.raw("#       size  count  type  redop  root   time  algbw  busbw #wrong   time  algbw  busbw #wrong")
+    log.raw("        8192   2048 float    sum    -1  35.15   0.23   0.23      0  35.15   0.23   0.23      0")
+    found = causes(log.choose().init().connect().init("COMPLETE"))
+    assert ("gdr_off" in {each[0] for each in found}) is is_told

@@ -167,6 +167,7 @@ def test_lines_that_were_joined_are_told_apart():
     ("[1,0]<stdout>:n1:33:105 [2] misc/socket.cc:57", "n1", "misc/socket.cc"),
     ("transport/nvls.cc:158", None, "transport/nvls.cc"),
     ("> `transport/nvls.cc:158 (nvlsBind)", None, "transport/nvls.cc"),
+    ("h:1:2 [0] int create(plugin_t**):418", "h", "int create(plugin_t**)"),
     ("step 3:158", None, ""),
 ])  # fmt: skip
 def test_prefix_that_was_masked_or_left_out(start, host, source):

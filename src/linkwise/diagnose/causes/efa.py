@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Evidence, Sighting
@@ -9,6 +11,13 @@ from linkwise.readers.job_log.values import Evidence, Sighting
 __all__ = ["efa"]
 
 _WITH_GPUDIRECT = ("p4", "p5", "p6")
+_STOPS = re.compile(
+    r"[Ii]nitiali[sz](?:ation|ing plugin) failed"
+    r"|[Ff]ailed to (?:initiali[sz]e|find|open|create|register|allocate)"
+    r"|Unable to (?:find a protocol|create|open|allocate)|NCCL failure|fi_getinfo"
+    r"|(?:Could not|Couldn't|Cannot) (?:open|create|make|allocate|register|enable|bind|insert)"
+    r"|RC: -(?!38\b)\d+"
+)
 
 
 def efa(facts: Facts) -> Finding | None:
@@ -66,16 +75,45 @@ def _without_provider(facts: Facts) -> Finding | None:
 
 
 def _failed(facts: Facts) -> Finding | None:
-    """Find any other warning of the plug-in: it warns of what stops it, and NCCL takes the next network."""
+    """Find any other warning of the plug-in; what it warns of decides whether it stops, or only goes on."""
     lines = facts.warned("ofi_failed")
     if not lines:
         return None
+    decisive = [each for each in lines if _stops_plugin(each.fields["text"])]
+    if not decisive:
+        return _noted(list(lines))
     return _missing(
         facts,
         Confidence.MEDIUM,
-        list(lines),
+        list(decisive),
         "The OFI plug-in says that it fails. NCCL goes on to the next network where there is one, and stops"
         " where it does not.",
+    )
+
+
+def _stops_plugin(text: str) -> bool:
+    """Return whether the plug-in cannot go on after this warning.
+
+    Notes
+    -----
+    The texts are those of aws-ofi-nccl, https://github.com/aws/aws-ofi-nccl (src and include). Code 38 is
+    ENOSYS, which the plug-in meets where a provider lacks an option, and goes on without it.
+    """
+    return _STOPS.search(text) is not None
+
+
+def _noted(lines: list[Sighting | Evidence]) -> Finding:
+    return finding(
+        "efa",
+        Severity.HARMLESS,
+        Confidence.LOW,
+        proof=lines,
+        explanation=(
+            "The OFI plug-in warns of something that it goes on without, such as a path of the platform that"
+            " a container hides or an option that the provider lacks."
+        ),
+        fix=("nothing, as long as the log goes on to 'Selected provider'",),
+        next_check="look for 'Selected provider is' and for NET/AWS Libfabric in the channel lines",
     )
 
 

@@ -17,7 +17,7 @@ _ESCAPES = re.compile(
 )
 _PREFIX = re.compile(
     rb"""(<[\w.-]+>|[^\s:<>\[\]()|"',/]+):(\d{1,10}):(\d{1,10})(?:[ ]\[(-?\d+)\])?"""
-    rb"""(?:[ ](\S+?):\d+(?:[ ]\(\w+\))?)?[ ]?(?:NCCL[ ](?:INFO|WARN)[ ])?$"""
+    rb"""(?:[ ]((?!NCCL[ ])\S[^\r\n]{0,199}?):\d+(?:[ ]\(\w+\))?)?[ ]?(?:NCCL[ ](?:INFO|WARN)[ ])?$"""
 )
 _BARE_SOURCE = re.compile(rb"([\w./-]+\.(?:cc|cu|c|h)):\d+(?:[ ]\(\w+\))?[ ]?(?:NCCL[ ]WARN[ ])?$")
 """What is left of a prefix where a line was picked out without its process."""
