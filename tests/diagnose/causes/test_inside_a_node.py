@@ -117,6 +117,7 @@ def test_oom_wins_over_its_echoes(job, causes):
 @pytest.mark.parametrize("line", [
     "NVRM: Xid (PCI:0000:66:00): 79, pid=71811, name=python, GPU has fallen off the bus.",
     "NVRM: Xid (PCI:0000:66:00): 145, pid=71811, name=python, RLW_RXPIPE Nonfatal XC1 i0 Link 06",
+    "NVRM: Xid (PCI:0000:66:00): 45, pid=1, name=python, Ch 00000001 caused by previous Xid 145",
     "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
 ])  # fmt: skip
 def test_gpu_hw_when_the_driver_reports_a_fault(job, causes, line):
@@ -126,6 +127,7 @@ def test_gpu_hw_when_the_driver_reports_a_fault(job, causes, line):
 @pytest.mark.parametrize("line", [
     "NVRM: Xid (PCI:0000:66:00): 13, pid=1, Graphics Exception",
     "NVRM: Xid (PCI:0000:66:00): 45, pid=1, Ch 0000000c",
+    "NVRM: Xid (PCI:0000:66:00): 45, pid=1, Ch 0000000c caused by previous Xid 13",
 ])  # fmt: skip
 def test_faults_of_programs_are_no_gpu_hw(job, causes, line):
     assert causes(job().healthy().raw(f"[88231.0] {line}")) == []

@@ -53,6 +53,14 @@ def test_socket_ifname_when_the_interface_reaches_no_other_host(job, causes, int
     assert causes(log)[0] == ("socket_ifname", "broken", "high")
 
 
+@pytest.mark.parametrize(("peer", "confidence"), [("169.254.9.18", ["medium"]), ("10.254.9.18", [])])
+def test_socket_ifname_when_the_peer_gave_an_address_of_one_link(doctor, peer, confidence):
+    found = doctor(
+        f"h:17:52 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to {peer}<42219> failed : Software caused connection abort\n"
+    )
+    assert [each.confidence for each in found.findings if each.cause == "socket_ifname"] == confidence
+
+
 def test_socket_ifname_when_the_filter_matches_nothing(job, doctor):
     log = job().start(settings=[("NCCL_SOCKET_IFNAME", "ib9")])
     log.fault(2, "Bootstrap : no socket interface found", source="bootstrap.cc")
