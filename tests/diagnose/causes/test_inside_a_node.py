@@ -257,3 +257,21 @@ def test_buffer_that_cannot_be_registered_is_no_fault_of_the_fabric(job, causes)
     log.fault(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
     log.fault(0, "rank 0 failed to NVLS register sendbuff 0x7 sendbuffSize 8 recvbuff 0x7 recvbuffSize 8")
     assert "fabric_manager" not in {each[0] for each in causes(log)}
+
+
+@pytest.mark.parametrize(("text", "is_told"), [
+    ("Failed: Cuda error /w/custom_all_reduce.cuh:7 'peer access is not supported between these two devices'", True),
+    ("Custom allreduce is disabled because your platform lacks GPU P2P capability", False),
+])  # fmt: skip
+def test_p2p_when_a_program_asks_for_peer_access_that_is_not_there(causes, text, is_told):
+    assert (("p2p", "broken", "high") in causes(text + "\n")) is is_told
+
+
+def test_fine_grained_memory_that_rccl_misses_is_harmless(job, doctor):
+    text = 'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment which can lead to low RCCL performance'
+    found = doctor(job(hosts=1).healthy().fault(0, text, source="init.cc"))
+    assert (found.verdict, [each.cause for each in found.findings], found.unknown) == (
+        "healthy",
+        ["harmless"],
+        (),
+    )

@@ -149,6 +149,7 @@ def test_what_the_efa_plugin_goes_on_without_is_harmless(job, doctor, text):
 @pytest.mark.parametrize("text", [
     "nccl_net_ofi_rdma_init:7978 NCCL WARN NET/OFI Initializing plugin failed",
     "Unable to find a protocol that worked.  Failing initialization.",
+    "Operation with NULL context completed with error",
 ])  # fmt: skip
 def test_what_stops_the_efa_plugin_is_a_fault(job, doctor, text):
     log = job(network="Socket").start().fault(0, f"NET/OFI {text}", source="nccl_net_ofi_create_plugin")

@@ -16,7 +16,7 @@ _STOPS = re.compile(
     r"|[Ff]ailed to (?:initiali[sz]e|find|open|create|register|allocate)"
     r"|Unable to (?:find a protocol|create|open|allocate)|NCCL failure|fi_getinfo"
     r"|(?:Could not|Couldn't|Cannot) (?:open|create|make|allocate|register|enable|bind|insert)"
-    r"|RC: -(?!38\b)\d+"
+    r"|completed with error|RC: -(?!38\b)\d+"
 )
 
 

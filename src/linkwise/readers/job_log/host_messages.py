@@ -47,6 +47,11 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("cuda_driver_old", "CUDA driver version is insufficient", r"insufficient"),
     message("fabric_not_ready", "system not yet initialized", r"system not yet initialized"),
+    message(
+        "peer_unsupported",
+        "peer access is not supported between",
+        r"peer access is not supported between these two devices",
+    ),
     message("kernel_image_none", "no kernel image is available", r"no kernel image"),
     message("crashed", "Segmentation fault", r"Segmentation fault"),
     message("crashed", "Signal: ", r"Signal: (?P<text>.+?)(?: \(|$)"),

@@ -41,6 +41,7 @@ _LIMITS: tuple[Message, ...] = (
     message("setting_limited", "greater than the maximum allowed", r"setting (?:NCCL_\w+ )?to"),
     message("setting_limited", "Ignoring SHM locality", r"must be 1"),
     message("setting_limited", "NCCL_NET_MERGE_POLICY: unknown value", r"defaulting"),
+    message("feature_left", "HSA_FORCE_FINE_GRAIN_PCIE=1", r"Missing \S+ from environment"),
     message("feature_left", "not dumping topology", r"Unable to open \S+, not dumping"),
     message("feature_left", "Skipping nvlink detection", r"No NVML device handle"),
     message("feature_left", "Continue without profiler", r"Profiler init failed"),
