@@ -275,3 +275,11 @@ def test_fine_grained_memory_that_rccl_misses_is_harmless(job, doctor):
         ["harmless"],
         (),
     )
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("no CUDA-capable device is detected", [("container", "broken", "medium")]),
+    ("all CUDA-capable devices are busy or unavailable", []),
+])  # fmt: skip
+def test_container_without_gpus(job, causes, text, found):
+    assert causes(job().start().fault(1, f"Cuda failure 100 '{text}'", source="init.cc")) == found
