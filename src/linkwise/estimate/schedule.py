@@ -309,6 +309,8 @@ def sharded_traffic_s(
     gradient_nic_bytes_per_s: Floats,
     replica_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
     sharded_traffic_factor: Floats,
 ) -> Floats:
     """Return the traffic of fully sharded data parallelism in one step, before overlap."""
@@ -323,6 +325,8 @@ def sharded_traffic_s(
             link_bytes_per_s=nvlink_bytes_per_s,
             nic_bytes_per_s=nic_bytes_per_s,
             latency_s=network_latency_s,
+            local_latency=nvlink_latency_factor,
+            network_latency=network_latency_factor,
         )
 
     def passed(parameters: Floats, links: GroupLinks) -> Floats:
