@@ -131,13 +131,11 @@ def posterior_covariance(slope: Floats, noise: Floats, prior_sd: Floats) -> Floa
         Standard deviation of each unknown before (unknowns,) [1].
     """
     scaled = slope / noise[:, None]
-    inverse: Floats = np.linalg.inv(scaled.T @ scaled + np.diag(prior_sd**-2.0))
-    return inverse
+    return np.asarray(np.linalg.inv(scaled.T @ scaled + np.diag(prior_sd**-2.0)), dtype=np.float64)
 
 
 def _weight(residual: Floats) -> Floats:
-    weight: Floats = 1.0 / np.sqrt(1.0 + (residual / 2.0) ** 2)
-    return weight
+    return np.asarray(1.0 / np.sqrt(1.0 + (residual / 2.0) ** 2), dtype=np.float64)
 
 
 def _loss(

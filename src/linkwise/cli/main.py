@@ -26,6 +26,7 @@ VERBS: dict[str, str] = {
     "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
     "env": "The NCCL settings that a cluster needs; with --check, what is wrong with those given.",
     "collect": "One read-only script that gathers on a node what explains its interconnect.",
+    "calibrate": "Fit the model to what was measured on a cluster.",
     "validate": "Score the model against measurements.",
     "cluster": "Cluster documents from what other programs print, and written for them.",
     "catalog": "List hardware and models with their sources.",
