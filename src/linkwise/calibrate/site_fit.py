@@ -50,6 +50,13 @@ TRAINING_NETWORK_PRIOR = 0.27
 `network_contention_rdma`, 0.5 to 1.0 [1]."""
 LEAST_SLOPE = 0.02
 """A factor is fitted where ten percent of it move a prediction by a fifth of a percent [1]."""
+SLOW_SHARES = (0.4, 0.12, 0.03)
+"""Bandwidths that a fit is begun from beside the modelled one: half of the links, one of eight, sockets [1]."""
+FAULT_SHARE = 0.7
+"""A speed or a bandwidth below is taken for a fault rather than a trait of a site: the flag of `linkwise
+collective --compare` is at a ratio of 1.4 [1]."""
+FAULT_LATENCY = 2.5
+"""A latency above is likewise: beyond the 90 % of other sites that the prior of the network holds [1]."""
 _Z80 = 1.2816
 
 
@@ -97,6 +104,11 @@ class SiteFit:
     solution: Solution
 
     @property
+    def suspects(self) -> tuple[str, ...]:
+        """Return the factors so far on the slow side that something is likely broken."""
+        return tuple(each.name for each in self.factors if _is_suspect(each))
+
+    @property
     def values(self) -> dict[str, float]:
         """Return the factors by name [1]."""
         return {each.name: each.value for each in self.factors}
@@ -137,6 +149,12 @@ class NextMeasurement:
     after_fraction: float
 
 
+def _is_suspect(factor: CalibratedFactor) -> bool:
+    if factor.name.endswith("_latency"):
+        return factor.value > FAULT_LATENCY
+    return (factor.name.endswith("_bandwidth") or "speed" in factor.name) and factor.value < FAULT_SHARE
+
+
 def fit_site(observations: Sequence[Observation]) -> SiteFit:
     """Return the factors that fit what a site measured.
 
@@ -160,6 +178,12 @@ def fit_site(observations: Sequence[Observation]) -> SiteFit:
         np.log(np.concatenate([each.measured_s for each in measured])),
         noise=np.concatenate([each.noise for each in measured]),
         prior_sd=prior_sd,
+        starts=[
+            np.where(np.array(names) == name, np.log(share), 0.0)
+            for name in names
+            if name.endswith("_bandwidth")
+            for share in SLOW_SHARES
+        ],
     )
     factors = tuple(
         CalibratedFactor(
@@ -191,7 +215,8 @@ def told_factors(observations: Sequence[Observation]) -> tuple[str, ...]:
         for each in observations:
             if name not in each.factors:
                 continue
-            moved = np.log(each.predict({name: 1.1}) / each.predict({name: 1.0 / 1.1})) / (2 * np.log(1.1))
+            far = SLOW_SHARES[0] if name.endswith("_bandwidth") else 1.0 / 1.1
+            moved = np.log(each.predict({name: far}) / each.predict({name: 1.1})) / np.log(1.1 / far)
             if np.max(np.abs(moved)) >= LEAST_SLOPE:
                 told.append(name)
                 break

@@ -76,6 +76,9 @@ class CalibrateResult(BaseModel):
     held_out: HeldOutResult | None
     advice: list[AdviceResult] = Field(description="Best first.")
     files: list[FileResult]
+    suspects: list[str] = Field(
+        description="Factors so far on the slow side that something is likely broken."
+    )
 
     model_config = {"populate_by_name": True}
 
@@ -128,6 +131,7 @@ def calibrate_result(found: SiteCalibration, *, cluster: str) -> CalibrateResult
             )
             for each in found.advice
         ],
+        suspects=list(found.fit.suspects),
         files=[
             FileResult(name=each.name, kind=each.kind, sha256=each.sha256) for each in found.calibration.files
         ],
@@ -168,8 +172,20 @@ def print_calibration(result: CalibrateResult, console: Console) -> None:
         ("calibrated", [percent(each.calibrated_abs_error_fraction) for each in result.residuals]),
     )
     print_line(console, "Median errors, predicted over measured, minus one; and of their sizes.\n")
-    for words in (_gain_words(result.held_out), *_advice_words(result.advice)):
+    for words in (
+        *_suspect_words(result.suspects),
+        _gain_words(result.held_out),
+        *_advice_words(result.advice),
+    ):
         print_line(console, wrapped(words, width=console.width, indent="  "))
+
+
+def _suspect_words(suspects: list[str]) -> list[str]:
+    if not suspects:
+        return []
+    words = "so far on the slow side that something is likely broken, which a calibration would hide"
+    todo = "set a log of nccl-tests beside the model with linkwise collective --compare first"
+    return [f"{', '.join(suspects)}: {words}; {todo}."]
 
 
 def _gain_words(kept: HeldOutResult | None) -> str:
