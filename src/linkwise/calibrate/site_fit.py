@@ -51,7 +51,8 @@ TRAINING_NETWORK_PRIOR = 0.27
 LEAST_SLOPE = 0.02
 """A factor is fitted where ten percent of it move a prediction by a fifth of a percent [1]."""
 SLOW_SHARES = (0.4, 0.12, 0.03)
-"""Bandwidths that a fit is begun from beside the modelled one: half of the links, one of eight, sockets [1]."""
+"""Bandwidths that a fit is begun from beside the modelled one: half of the links, one of eight, sockets
+[1]."""
 FAULT_SHARE = 0.7
 """A speed or a bandwidth below is taken for a fault rather than a trait of a site: the flag of `linkwise
 collective --compare` is at a ratio of 1.4 [1]."""

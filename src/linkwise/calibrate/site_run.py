@@ -130,7 +130,7 @@ def run_cluster(job: Job, cluster: Cluster) -> tuple[Cluster, Layout]:
     if job.layout is None:
         raise InputError(
             "the job says layout: search, but a measured run has one layout; write the degrees it ran with, "
-            "as in layout: {tensor: 8, pipeline: 2, data: 4, micro_batch: 1}"
+            "as in layout: {tensor: 8, pipeline: 2, data: 4, micro_batch: 1}, or give explain a --layout"
         )
     data = job.layout.data
     used = cluster if data is None else first_gpus(cluster, job.layout.model_parallel * data)

@@ -2,9 +2,9 @@
 
 Notes
 -----
-Kernels of NCCL are those whose name says so; what runs beside them on another stream hides them. Without
-kernels, as in a trace of CPUs, operators of PyTorch are computing, and those of gloo or c10d communication.
-Times are unions of intervals, so that nested and parallel events count once. Steps are the ranges that the
+Kernels of NCCL are those whose name says so; what runs beside them on another stream hides them, copies on
+the GPU too. Without kernels, as in a trace of CPUs, operators of PyTorch are computing, and those of gloo or
+c10d communication. Times are unions of intervals, so that nested and parallel events count once. Steps are the ranges that the
 profiler's schedule names ``ProfilerStep#N``; without them the whole trace is one.
 
 References
@@ -33,7 +33,8 @@ Floats = NDArray[np.float64]
 _LARGEST_US = 1e18
 _STEP = re.compile(r"ProfilerStep#\d{1,12}")
 _NCCL = re.compile(r"(?:nccl|rccl)(?:Dev)?Kernel|^nccl(?!:)", re.IGNORECASE)
-_CPU_COMMUNICATION = re.compile(r"^(?:gloo|nccl|mpi|c10d|record_param_comms)(?::|::|$)")
+_BACKEND = re.compile(r"^(?:gloo|nccl|mpi|ucc):(?!:)")
+_DISPATCH = re.compile(r"^c10d::")
 _OPERATIONS = (
     ("all_reduce", re.compile(r"all_?reduce", re.IGNORECASE)),
     ("reduce_scatter", re.compile(r"reduce_?scatter", re.IGNORECASE)),
@@ -219,15 +220,18 @@ def _steps(timed: Sequence[tuple[Mapping[str, Any], tuple[float, float]]]) -> li
 
 def _gathered(timed: Sequence[tuple[Mapping[str, Any], tuple[float, float]]], *, on_gpu: bool) -> _Gathered:
     gathered = _Gathered([], {})
+    names = (event.get("name") for event, _ in timed)
+    seen = any(isinstance(name, str) and _BACKEND.match(name) for name in names)
+    spoken = _BACKEND if seen else _DISPATCH  # the backend's range lies within the call that waits for it
     for event, span in timed:
         name, category = event.get("name"), event.get("cat")
         if not isinstance(name, str):
             continue
         if on_gpu:
             speaks = category == "kernel" and _NCCL.search(name) is not None
-            computes = category == "kernel" and not speaks
+            computes = category in ("kernel", "gpu_memcpy", "gpu_memset") and not speaks
         else:
-            speaks = category in ("cpu_op", "user_annotation") and _CPU_COMMUNICATION.match(name) is not None
+            speaks = category in ("cpu_op", "user_annotation") and spoken.match(name) is not None
             computes = category == "cpu_op" and name.startswith("aten::")
         if speaks:
             gathered.communication.setdefault(_collective(event, name[:500]), []).append(span)

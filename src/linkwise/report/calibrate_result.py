@@ -158,7 +158,8 @@ def print_calibration(result: CalibrateResult, console: Console) -> None:
         ("80 % interval", [f"{three_digits(e.low)} to {three_digits(e.high)}" for e in result.factors]),
         left=("tier",),
     )
-    print_line(console, "1 is as modelled; speeds and bandwidths above 1 are faster, times above 1 slower.\n")
+    words = "1 is as modelled; speeds and bandwidths above 1 are faster, times above 1 slower."
+    print_line(console, wrapped(words, width=console.width) + "\n")
     for number, each in enumerate(result.residuals, start=1):
         print_line(console, wrapped(f"{number} {each.label}", width=console.width, indent="  "))
     print_line(console)
