@@ -24,10 +24,12 @@ Predict = Callable[[Floats], Floats]
 
 MOST_ROUNDS = 30
 """Steps of Gauss and Newton [1]; few unknowns near a prior need about five."""
-SHORTEST_STEP = 1e-4
+SHORTEST_STEP = 1e-3
 """Change of every unknown below which the solution is found [1]."""
 DIFFERENCE = 0.02
 """Half the distance over which derivatives are taken [1]."""
+GOOD_LOSS = 1.0
+"""Loss of an observation, on average, below which a solution is taken: that of one standard deviation [1]."""
 FURTHEST = float(np.log(30.0))
 """No unknown leaves this distance from its prior: one of eight NICs, or sockets, are within it [1]."""
 
@@ -74,8 +76,8 @@ def solve(
     prior_sd
         Standard deviation of each unknown around 0 before anything is measured (unknowns,) [1].
     starts
-        Where to begin beside 0, (unknowns,) each; the best end counts. A resource that is not the slowest
-        has no slope at 0, and only a start where it is finds it.
+        Where to begin beside 0, (unknowns,) each, if from there the observations are not met; the best end
+        counts. A resource that is not the slowest has no slope at 0, and only a start where it is finds it.
 
     Notes
     -----
@@ -83,11 +85,10 @@ def solve(
     residual over its noise, and halves the step until the loss falls. The prior is weighed alike, so that
     measurements that speak clearly are not drawn back to it.
     """
-    ends = [
-        _descent(start, predict_logs, measured_logs, noise, prior_sd)
-        for start in (np.zeros(len(prior_sd)), *starts)
-    ]
-    logs, _ = min(ends, key=lambda end: end[1])
+    logs, loss = _descent(np.zeros(len(prior_sd)), predict_logs, measured_logs, noise, prior_sd)
+    if loss > GOOD_LOSS * len(measured_logs):
+        ends = [_descent(start, predict_logs, measured_logs, noise, prior_sd) for start in starts]
+        logs, _ = min([(logs, loss), *ends], key=lambda end: end[1])
     weight = _weight((measured_logs - predict_logs(logs)) / noise)
     wide = prior_sd / np.sqrt(_weight(logs / prior_sd))
     covariance = posterior_covariance(jacobian(predict_logs, logs), noise / np.sqrt(weight), wide)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -182,7 +183,7 @@ def fit_site(observations: Sequence[Observation]) -> SiteFit:
         starts=[
             np.where(np.array(names) == name, np.log(share), 0.0)
             for name in names
-            if name.endswith("_bandwidth")
+            if name.endswith("_bandwidth") and any(each.kind == "collective" for each in measured)
             for share in SLOW_SHARES
         ],
     )
@@ -240,15 +241,21 @@ def prior_of(names: Sequence[str], observations: Sequence[Observation]) -> Float
 
 
 def held_out(observations: Sequence[Observation]) -> HeldOut | None:
-    """Return how well each unit is predicted by a fit on the others; ``None`` where there is one only.
+    """Return how well each unit is predicted by a fit on the others; ``None`` where none has another alike.
 
     Parameters
     ----------
     observations
         What was measured.
+
+    Notes
+    -----
+    A unit counts where there is another of its kind: no run of a collective tells how fast GPUs compute.
     """
-    units = list(dict.fromkeys(each.unit for each in observations if len(each.measured_s)))
-    if len(units) < 2:
+    kinds = {each.unit: each.kind for each in observations if len(each.measured_s)}
+    alike = Counter(kinds.values())
+    units = [unit for unit, kind in kinds.items() if alike[kind] > 1]
+    if not units:
         return None
     before, after = [], []
     for unit in units:

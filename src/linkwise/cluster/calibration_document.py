@@ -173,10 +173,12 @@ def calibration_text(calibration: Calibration, *, comments: Mapping[str, str]) -
 
 
 def _text(value: str) -> str:
+    """Return a text as YAML reads it back; what is no Unicode, as a file may be called, is escaped."""
+    plain = value.encode("utf-8", "backslashreplace").decode()
     return (
         value
         if re.fullmatch(r"[A-Za-z][\w.-]*", value) and value.lower() not in _WORDS
-        else json.dumps(value)
+        else json.dumps(plain, ensure_ascii=False)
     )
 
 

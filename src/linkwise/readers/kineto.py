@@ -4,8 +4,8 @@ Notes
 -----
 Kernels of NCCL are those whose name says so; what runs beside them on another stream hides them, copies on
 the GPU too. Without kernels, as in a trace of CPUs, operators of PyTorch are computing, and those of gloo or
-c10d communication. Times are unions of intervals, so that nested and parallel events count once. Steps are the ranges that the
-profiler's schedule names ``ProfilerStep#N``; without them the whole trace is one.
+c10d communication. Times are unions of intervals, so that nested and parallel events count once. Steps are
+the ranges that the profiler's schedule names ``ProfilerStep#N``; without them the whole trace is one.
 
 References
 ----------

@@ -192,8 +192,8 @@ def _suspect_words(suspects: list[str]) -> list[str]:
 def _gain_words(kept: HeldOutResult | None) -> str:
     if kept is None:
         return (
-            "One file alone: how much better others are predicted cannot be told. Give a second one, of "
-            "another layout, collective or number of nodes."
+            "How much better others are predicted cannot be told from one file of a kind. Give a second log "
+            "of another layout, or a second run of another collective or number of nodes."
         )
     before, after = kept.shipped_abs_error_fraction, kept.calibrated_abs_error_fraction
     figures = f"median error {percent(before)} % as shipped, {percent(after)} % calibrated on the others"
