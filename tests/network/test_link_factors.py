@@ -31,7 +31,7 @@ def test_all_factors_together_scale_small_and_large_messages():
     plain = times()
     slow = times(local_latency=2.0, network_latency=2.0, local_bandwidth=0.5, network_bandwidth=0.5)
     ratio = slow.time_s / plain.time_s
-    assert ratio[0] == pytest.approx(2.0, rel=0.05)
+    assert ratio[0] == pytest.approx(2.0, rel=0.15)  # the floor of a hop over a network is not scaled
     assert ratio[-1] == pytest.approx(2.0, rel=0.15)  # less where NCCL's own ceilings bind
     assert (slow.choice == plain.choice).all()  # NCCL does not know
 
