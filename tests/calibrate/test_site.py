@@ -2,6 +2,7 @@
 
 import datetime as dt
 import gzip
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from linkwise.cluster import load_cluster
 from linkwise.errors import InputError
 from linkwise.job import job_from_options
 from linkwise.network.cluster_setting import setting_of
+from linkwise.network.setting import Launch
 
 DATA = Path(__file__).parent.parent / "data"
 TODAY = dt.date(2026, 12, 1)
@@ -164,3 +166,63 @@ def test_trace_tells_computing_and_communication_apart():
     labels = [each.label.rpartition(": ")[2] for each in found.fit.residuals]
     assert labels[1:] == ["computing", "exposed communication"]
     assert found.fit.values["gpu_speed_16_bit"] > 1.3  # its kernels take 0.4 s, the model says 0.9 s
+
+
+def bench_file(tmp_path, **changes):
+    setting = setting_of(load_cluster("dgx-h100:1"))
+    blank = collective_observation("bench", "all_reduce", replace(setting, launch=Launch.FRAMEWORK), SIZES)
+    rows = [
+        {
+            "collective": "all_reduce",
+            "size_bytes": int(size),
+            "time": {"samples_s": [1.5 * time] * 5},
+            "wrong": 0,
+        }
+        for size, time in zip(SIZES, blank.predict({}), strict=True)
+    ]
+    whole = {
+        "schema": "linkwise.bench/1",
+        "kind": "collectives",
+        "backend": "nccl",
+        "ranks": 8,
+        "runs": [{"outcome": "done"}],
+        "rows": rows,
+    }
+    path = tmp_path / "bench.json"
+    path.write_text(json.dumps({**whole, **changes}))
+    return SiteMeasurement(file=read_site_file(str(path)))
+
+
+def test_bench_is_one_more_source(tmp_path):
+    found = calibrate_site(load_cluster("dgx-h100:1"), [bench_file(tmp_path)], today=TODAY)
+    assert [each.label for each in found.fit.residuals] == ["bench.json: all_reduce on 8 GPUs"]
+    assert found.fit.values["nvlink_bandwidth"] == pytest.approx(1 / 1.5, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"runs": [{"outcome": "cut"}]}, "ended as cut; a run that did not end well is not used"),
+        ({"runs": []}, "names no run"),
+        ({"backend": "gloo"}, "is of gloo, which says nothing of GPUs"),
+        (
+            {"rows": [{"collective": "all_reduce", "size_bytes": 8, "time": {"samples_s": [1.0]}}]},
+            "fewer than 5 samples",
+        ),
+        (
+            {"rows": [{"collective": "all_sum", "size_bytes": 8, "time": {"samples_s": [1.0] * 5}}]},
+            "unknown collective 'all_sum'",
+        ),
+        (
+            {
+                "rows": [
+                    {"collective": "reduce", "size_bytes": 8, "time": {"samples_s": [1.0] * 5}, "wrong": 3}
+                ]
+            },
+            "has wrong results",
+        ),
+    ],
+)
+def test_bench_that_proves_nothing_is_not_used(tmp_path, changes, words):
+    with pytest.raises(InputError, match=words):
+        calibrate_site(load_cluster("dgx-h100:1"), [bench_file(tmp_path, **changes)], today=TODAY)

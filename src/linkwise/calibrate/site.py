@@ -27,11 +27,12 @@ from linkwise.calibrate.site_run import (
     run_observations,
 )
 from linkwise.cluster.calibration import Calibration, MeasuredFile, hardware_of
-from linkwise.errors import DocumentError, Fault, InputError
+from linkwise.errors import DocumentError, Fault, InputError, UnknownName
 from linkwise.estimate.constants import constants_digest
 from linkwise.network.cluster_setting import setting_of
 from linkwise.network.measured_collective import measured_collective
-from linkwise.network.setting import OPERATIONS
+from linkwise.network.setting import OPERATIONS, Launch
+from linkwise.readers.bench_record import BenchRecord, parse_bench_record
 from linkwise.readers.nccl_tests import parse_nccl_tests
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ _SWEEP_BYTES = 2.0 ** np.arange(10, 35)
 """Sizes of a run of nccl-tests that is advised: 1 KiB to 16 GiB [bytes]."""
 _TARGET_BYTES = 2.0 ** np.arange(20, 31, 2)
 """Sizes that are to be predicted where no job is given: 1 MiB to 1 GiB [bytes]."""
+LEAST_SAMPLES = 5
+"""Samples of a size without which a bench is not used [1]."""
 ALTERNATIVES = 4
 """Other layouts of a job that are to be predicted, and advised to be run [1]."""
 
@@ -141,6 +144,9 @@ def calibrate_site(
 
 def _observations(one: SiteMeasurement, cluster: Cluster) -> Iterator[Observation]:
     if one.job is None:
+        if one.file.kind is SiteFileKind.BENCH:
+            yield from _benched(one.file, cluster)
+            return
         if one.file.kind is not SiteFileKind.NCCL_TESTS:
             message = (
                 f"holds a {one.file.kind}: say which job it is of, with its layout, "
@@ -175,6 +181,47 @@ def _collective(file: SiteFile, cluster: Cluster) -> Observation:
         measured.size_bytes,
         measured_s=measured.time_s,
     )
+
+
+def _benched(file: SiteFile, cluster: Cluster) -> Iterator[Observation]:
+    """Yield the collectives of a bench; one that ended badly or computed wrongly is not used."""
+    record = parse_bench_record(file.text, path=file.path)
+    _check_bench(record, file.path)
+    launch = Launch.FRAMEWORK if record.backend == "nccl" else Launch.OWN_THREADS
+    setting = replace(setting_of(replace(cluster, calibration=None), gpus=record.ranks), launch=launch)
+    for operation in dict.fromkeys(row.operation for row in record.rows):
+        rows = [row for row in record.rows if row.operation == operation]
+        if operation not in OPERATIONS:
+            raise DocumentError([Fault(path=file.path, message=str(_unknown(operation)))])
+        sizes = np.array([row.size_bytes for row in rows])
+        yield collective_observation(
+            f"{file.name}: {operation} on {record.ranks} GPUs",
+            operation,
+            setting,
+            sizes,
+            measured_s=np.array([float(np.median(row.samples_s)) for row in rows]),
+            unit=file.name,
+        )
+
+
+def _check_bench(record: BenchRecord, path: str) -> None:
+    bad = [outcome for outcome in record.outcomes if outcome != "done"]
+    if bad or not record.outcomes:
+        ended = f"ended as {bad[0]}" if bad else "names no run"
+        message = f"{ended}; a run that did not end well is not used"
+    elif any(row.wrong for row in record.rows):
+        message = "has wrong results; times of a collective that computes wrongly are not used"
+    elif record.backend not in ("nccl", "nccl-tests"):
+        message = f"is of {record.backend}, which says nothing of GPUs; bench with NCCL"
+    elif any(len(row.samples_s) < LEAST_SAMPLES for row in record.rows):
+        message = f"has sizes with fewer than {LEAST_SAMPLES} samples; repeat each at least so often"
+    else:
+        return
+    raise DocumentError([Fault(path=path, message=message)])
+
+
+def _unknown(operation: str) -> UnknownName:
+    return UnknownName.among(OPERATIONS, kind="collective", given=operation)
 
 
 def _ahead(cluster: Cluster, jobs: Sequence[Job]) -> tuple[list[Observation], list[Observation]]:

@@ -12,6 +12,7 @@ from io import BytesIO
 from pathlib import Path
 
 from linkwise.errors import DocumentError, Fault, InputError
+from linkwise.readers.bench_record import is_bench_record
 from linkwise.readers.json_text import looks_like_json
 from linkwise.readers.kineto import is_kineto
 from linkwise.readers.training_log import is_training_log
@@ -30,6 +31,7 @@ class SiteFileKind(StrEnum):
     NCCL_TESTS = "nccl-tests"
     TRAINING_LOG = "training log"
     KINETO = "Kineto trace"
+    BENCH = "bench record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,8 @@ def _unpacked(data: bytes, path: str) -> bytes:
 
 
 def _kind(text: str, path: str) -> SiteFileKind:
+    if is_bench_record(text):
+        return SiteFileKind.BENCH
     if is_kineto(text):
         return SiteFileKind.KINETO
     if is_training_log(text):
@@ -115,7 +119,7 @@ def _kind(text: str, path: str) -> SiteFileKind:
         return SiteFileKind.NCCL_TESTS
     raise _refused(
         path,
-        "is none of: output of nccl-tests, a log of Megatron-LM, NeMo, torchtitan or DeepSpeed with the "
+        "is none of: output of nccl-tests, JSON of linkwise bench, a log of Megatron-LM, NeMo, torchtitan or DeepSpeed with the "
         "times of steps, a trace of PyTorch's profiler",
     )
 

@@ -31,7 +31,7 @@ __all__ = ["calibrate"]
 def calibrate(*, cluster: str, files: tuple[str, ...], output: Path | None, form: str) -> int:
     """Fit the model to what was measured on CLUSTER.
 
-    FILE is what nccl-tests printed (text or JSON). With the job it is of before it, JOB=FILE, it is a log of
+    FILE is what nccl-tests (text or JSON) or linkwise bench (JSON) printed. With the job it is of before it, JOB=FILE, it is a log of
     Megatron-LM, NeMo, torchtitan or DeepSpeed that tells times of steps, or a trace of PyTorch's profiler
     (JSON, .gz too). JOB is a job/1 document whose layout is fixed; with data: it may have taken fewer GPUs
     than CLUSTER has.
