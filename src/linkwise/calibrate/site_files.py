@@ -119,8 +119,8 @@ def _kind(text: str, path: str) -> SiteFileKind:
         return SiteFileKind.NCCL_TESTS
     raise _refused(
         path,
-        "is none of: output of nccl-tests, JSON of linkwise bench, a log of Megatron-LM, NeMo, torchtitan or DeepSpeed with the "
-        "times of steps, a trace of PyTorch's profiler",
+        "is none of: output of nccl-tests, JSON of linkwise bench, a log of Megatron-LM, NeMo, torchtitan "
+        "or DeepSpeed with the times of steps, a trace of PyTorch's profiler",
     )
 
 

@@ -31,10 +31,10 @@ __all__ = ["calibrate"]
 def calibrate(*, cluster: str, files: tuple[str, ...], output: Path | None, form: str) -> int:
     """Fit the model to what was measured on CLUSTER.
 
-    FILE is what nccl-tests (text or JSON) or linkwise bench (JSON) printed. With the job it is of before it, JOB=FILE, it is a log of
-    Megatron-LM, NeMo, torchtitan or DeepSpeed that tells times of steps, or a trace of PyTorch's profiler
-    (JSON, .gz too). JOB is a job/1 document whose layout is fixed; with data: it may have taken fewer GPUs
-    than CLUSTER has.
+    FILE is what nccl-tests (text or JSON) or linkwise bench (JSON) printed. With the job it is of before it,
+    JOB=FILE, it is a log of Megatron-LM, NeMo, torchtitan or DeepSpeed that tells times of steps, or a trace
+    of PyTorch's profiler (JSON, .gz too). JOB is a job/1 document whose layout is fixed; with data: it may
+    have taken fewer GPUs than CLUSTER has.
 
     Printed are factors on what the model says of GPUs, NVLink and network, how well each file is met, how
     well files are predicted by a fit on the others, and which measurement would tell most next.
