@@ -46,6 +46,7 @@ pytest: setup ## Run the tests
 
 speed: setup ## Print how fast the search and the start-up are
 	$(BIN)/python tools/speed.py
+	$(BIN)/python tools/doctor_speed.py
 
 accuracy: setup ## Score the model on the measurements and write docs/accuracy.md
 	$(BIN)/python tools/accuracy.py

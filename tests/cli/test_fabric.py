@@ -70,9 +70,31 @@ def test_table_says_what_is_known_of_collisions(capsys, written, queue_pairs, sa
     assert says in capsys.readouterr().out
 
 
-def test_one_path_has_no_collisions(capsys, written):
+@pytest.mark.parametrize(
+    ("fabric", "nodes"),
+    [
+        ("{kind: single-switch, routing: pinned}", 8),
+        ("{kind: rail-only, routing: spray}", 64),
+        ("{kind: links, links: [{from: node-0, to: s}, {from: node-1, to: s}], routing: ecmp}", 2),
+    ],
+)
+def test_routing_with_one_path_has_no_effect(capsys, written, fabric, nodes):
+    assert run(["fabric", str(written(fabric, nodes=nodes))]) == ExitCode.WRONG_INPUT
+    assert "routing: has no effect" in capsys.readouterr().err
+
+
+def test_leaves_that_one_switch_would_do_for_have_no_collisions(capsys, written):
     assert run(["fabric", str(written("{kind: fat-tree, routing: ecmp}", nodes=8))]) == 0
     assert "Hash collisions: none, there is one path" in capsys.readouterr().out
+
+
+def test_rails_of_several_leaves_have_paths_to_choose(capsys, written):
+    found = _result(capsys, written("{kind: rail-only, routing: {ecmp: {queue_pairs: 4}}}", nodes=128))
+    assert found["switches"]["spine"] > 0
+    assert found["collisions"]["mean"] > 1
+    thin = _result(capsys, written("{kind: rail-only, oversubscription: 3}", nodes=128))
+    assert thin["oversubscription"] > 2
+    assert thin["bisection_bytes_per_s"] < found["bisection_bytes_per_s"]
 
 
 @pytest.mark.parametrize("routing", ["adaptive", "spray", "pinned"])
@@ -179,11 +201,15 @@ def test_planes_double_the_fabric(capsys, written):
 @pytest.mark.parametrize(
     ("fabric", "says"),
     [
-        ("{kind: dragonfly-plus}", "dragonfly-plus cannot be wired by this version"),
+        (
+            "{kind: dragonfly-plus, groups: 2}",
+            "2 groups of 500 nodes need 125 leaves each, and a spine gives 32",
+        ),
+        ("{kind: fat-tree, groups: 2}", "has no effect: fat-tree has no groups"),
         ("{kind: leaf-spine}", "leaf-spine: 250 leaves need 250 ports of a spine, and a switch has 64"),
         ("{kind: single-switch}", "8000 links, more than the 64 that one quantum-2-qm9700 has"),
         ("{kind: fat-tree, switch: quantum-9}", "unknown switch 'quantum-9'"),
-        ("{kind: rail-only, routing: ecmp}", "has no effect: rail-only has one path"),
+        ("{kind: single-switch, routing: ecmp}", "has no effect: single-switch has one path"),
         ("{planes: 2}", "2 links of infiniband-ndr-400 carry 800 Gbit/s, more than a NIC of the node"),
     ],
 )
@@ -192,6 +218,79 @@ def test_what_cannot_be_wired_leaves_with_two(capsys, written, fabric, says):
     printed = capsys.readouterr()
     assert says in printed.err
     assert printed.out == ""
+
+
+def test_dragonfly_is_wired_listed_and_drawn(capsys, tmp_path, written):
+    cables, drawing = tmp_path / "c.csv", tmp_path / "d.svg"
+    path = written("{kind: dragonfly-plus, routing: ecmp}", nodes=512)
+    result = _result(capsys, path, "--cables", cables, "--drawing", drawing)
+    assert result["cables"] == {
+        "node_leaf": 4096,
+        "leaf_spine": 4096,
+        "spine_core": 0,
+        "same_tier": 6 * 341,
+    }
+    rows = list(csv.DictReader(io.StringIO(cables.read_text())))
+    assert sum(row["tier"] == "global" for row in rows) == 6 * 341
+    words = {each.text for each in ET.parse(drawing).getroot().iter("{http://www.w3.org/2000/svg}text")}
+    assert {"4 groups", "2,046 cables", "341 between two groups"} <= words
+    assert run(["fabric", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "cables group-group" in printed
+    assert "take the links between the two" in printed
+
+
+def test_few_links_between_groups_have_no_exact_law(capsys, written):
+    found = _result(capsys, written("{kind: dragonfly-plus, groups: 50, routing: ecmp}", nodes=800))
+    assert found["collisions"]["exact_mean"] is None
+    assert any("no exact law" in line for line in found["assumptions"])
+
+
+LINKS = """\
+from,to,count
+node-0,leaf-1,8
+node-1,leaf-1,8
+node-2,leaf-2,8
+node-3,leaf-2,8
+leaf-1,spine-1,8
+leaf-2,spine-1,8
+leaf-1,leaf-2,4
+"""
+
+
+@pytest.mark.parametrize("routing", ["adaptive", "{ecmp: {queue_pairs: 4}}", "spray", "pinned"])
+def test_table_of_links_is_a_fabric(capsys, tmp_path, written, routing):
+    (tmp_path / "links.csv").write_text(LINKS)
+    cables, drawing = tmp_path / "c.csv", tmp_path / "d.svg"
+    path = written(f"{{kind: links, links: links.csv, routing: {routing}}}", nodes=4)
+    result = _result(capsys, path, "--cables", cables, "--drawing", drawing)
+    assert result["switches"] == {"leaf": 2, "spine": 1, "core": 0}
+    assert result["cables"] == {"node_leaf": 32, "leaf_spine": 16, "spine_core": 0, "same_tier": 4}
+    # four cables between the leaves and eight over the spine
+    assert result["bisection_bytes_per_s"] == 12 * 50e9
+    assert (result["tiers"], result["networks"], result["reach_nodes"]) == (2, 1, [])
+    assert {each["part"] for each in result["failures"]} == {
+        "node-switch link",
+        "switch-switch link",
+        "switch",
+        "node",
+    }
+    rows = list(csv.DictReader(io.StringIO(cables.read_text())))
+    assert len(rows) == sum(result["cables"].values())
+    ends = [(row["to"], row["to_port"]) for row in rows] + [(row["from"], row["from_port"]) for row in rows]
+    assert len(set(ends)) == len(ends)
+    words = {each.text for each in ET.parse(drawing).getroot().iter("{http://www.w3.org/2000/svg}text")}
+    assert {"spine-1", "leaf-2", "node 3", "4 nodes"} <= words
+    assert run(["fabric", str(path)]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
+
+
+def test_table_on_one_switch_and_rates_that_differ(capsys, tmp_path, written):
+    (tmp_path / "links.csv").write_text("from,to,rate,count\nnode-0,s,400 Gbit/s,8\nnode-1,s,200 Gbit/s,8\n")
+    result = _result(capsys, written("{kind: links, links: links.csv}", nodes=2))
+    assert (result["tiers"], result["collisions"]["mean"]) == (1, 1)
+    assert (result["power_w"], result["bisection_bytes_per_s"]) == (None, 8 * 25e9)
+    assert any("links of several rates" in line for line in result["assumptions"])
 
 
 def test_cluster_without_fabric_leaves_with_two(capsys, written):

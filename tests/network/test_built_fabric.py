@@ -38,8 +38,24 @@ def test_a_fabric_is_not_built_where_there_is_none_or_its_switch_is_not_known(cl
 
 
 def test_a_fabric_is_not_built_where_it_cannot_be_wired():
-    text = "linkwise: cluster/1\nnodes: 64\nnode: dgx-h100\nfabric: {kind: dragonfly-plus}\n"
-    assert "dragonfly-plus cannot be wired" in built_fabric(parse_cluster(text)).reason
+    text = "linkwise: cluster/1\nnodes: 300\nnode: dgx-h100\nfabric: {kind: leaf-spine}\n"
+    assert "75 leaves need 75 ports of a spine" in built_fabric(parse_cluster(text)).reason
+
+
+def test_cables_between_groups_and_of_tables_are_counted():
+    text = "linkwise: cluster/1\nnodes: 256\nnode: dgx-h100\nfabric: {kind: dragonfly-plus}\n"
+    dragonfly = built_fabric(parse_cluster(text))
+    # two groups of 32 leaves and 32 spines, 1,024 links between them
+    assert dragonfly.optics.cables == {"optical": 2048 + 2048 + 1024}
+    rows = "[{from: node-0, to: s, count: 8}, {from: node-1, to: s, count: 8}, {from: s, to: t}, {from: t, to: s2}]"
+    rows = rows.replace("]", ", {from: s2, to: node-2, count: 8}]")
+    table = built_fabric(
+        parse_cluster(
+            f"linkwise: cluster/1\nnodes: 3\nnode: dgx-h100\nfabric: {{kind: links, links: {rows}}}\n"
+        )
+    )
+    assert (table.wiring.switches, table.optics.cables) == (3, {"optical": 24 + 2})
+    assert table.power_w > 3 * 747
 
 
 def test_parts_are_counted_and_priced():

@@ -82,7 +82,6 @@ def test_ports_split_into_slower_links():
         (FabricKind.FAT_TREE, 8193, 64, "2,049 leaves are more than three tiers of 64 ports join"),
         (FabricKind.RAIL_OPTIMIZED, 8193, 64, "more than three tiers of 64 ports join"),
         (FabricKind.RAIL_OPTIMIZED, 2, 1, "leave none for nodes"),
-        (FabricKind.DRAGONFLY_PLUS, 64, 64, "dragonfly-plus cannot be wired by this version"),
     ],
 )
 def test_what_cannot_be_wired_says_which_ports_break(kind, nodes, ports, says):

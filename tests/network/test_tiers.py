@@ -52,3 +52,35 @@ def test_routing_and_tiers_are_said():
     unknown = _cluster(16, "{kind: leaf-spine, link: roce-400, routing: ecmp}")
     (said,) = describe(unknown, domain_gpus=8)
     assert "collisions are not priced" in said
+
+
+def test_group_of_dragonfly_is_a_pod_with_its_links_to_other_groups():
+    leaf, group = tiers_of(_cluster(2048, "{kind: dragonfly-plus}"), domain_gpus=8)
+    assert leaf == Tier(gpus=32, down_links=32.0, up_links=32.0, sets=512)
+    assert group == Tier(gpus=1024, down_links=1024.0, up_links=15 * 68.0, sets=16)
+    said = " ".join(describe(_cluster(2048, "{kind: dragonfly-plus}"), domain_gpus=8))
+    assert "1,024 GPUs a dragonfly group" in said
+
+
+LINKS = (
+    "{kind: links, links: ["
+    + ", ".join(f"{{from: node-{node}, to: leaf-{node // 2}, count: 8}}" for node in range(8))
+    + ", "
+    + ", ".join(f"{{from: leaf-{leaf}, to: spine, count: 4}}" for leaf in range(4))
+    + "]}"
+)
+
+
+def test_table_has_the_cuts_around_leaves_and_halves():
+    cluster = _cluster(8, LINKS)
+    leaf, half = tiers_of(cluster, domain_gpus=8)
+    assert leaf == Tier(gpus=16, down_links=16.0, up_links=4.0, sets=4)
+    assert half == Tier(gpus=32, down_links=32.0, up_links=8.0, sets=2)
+    assert "narrowest cuts around sets of 16 GPUs and 32 GPUs" in " ".join(describe(cluster, domain_gpus=8))
+
+
+def test_table_on_one_switch_has_no_tier():
+    rows = ", ".join(f"{{from: node-{node}, to: s, count: 8}}" for node in range(4))
+    cluster = _cluster(4, f"{{kind: links, links: [{rows}]}}")
+    assert tiers_of(cluster, domain_gpus=8) == ()
+    assert "no link between switches is used" in " ".join(describe(cluster, domain_gpus=8))

@@ -97,7 +97,7 @@ def crossing_bytes(operation, ranks):
 @settings(max_examples=100, deadline=None)
 @given(
     nodes=st.integers(2, 300),
-    kind=st.sampled_from(["leaf-spine", "fat-tree", "rail-optimized"]),
+    kind=st.sampled_from(["leaf-spine", "fat-tree", "rail-optimized", "dragonfly-plus"]),
     oversubscription=st.floats(1.0, 30.0),
     node=st.sampled_from(["dgx-h100", "dgx-b200", "mi300x-8"]),
     operation=st.sampled_from(OPERATIONS),

@@ -27,15 +27,16 @@ KINDS = [
     FabricKind.FAT_TREE,
     FabricKind.RAIL_OPTIMIZED,
     FabricKind.RAIL_ONLY,
+    FabricKind.DRAGONFLY_PLUS,
 ]
 
 
 @st.composite
-def fabrics(draw, most_nodes=150):
+def fabrics(draw, most_nodes=150, kinds=tuple(KINDS)):
     """Draw a fabric that can be wired."""
     try:
         return wire(
-            kind=draw(st.sampled_from(KINDS)),
+            kind=draw(st.sampled_from(kinds)),
             nodes=draw(st.integers(1, most_nodes)),
             nics=draw(st.sampled_from([1, 2, 3, 4, 8])),
             ports=draw(st.integers(4, 40)),
@@ -66,6 +67,8 @@ def test_list_has_as_many_cables_and_switches_as_were_counted(wiring):
     assert tiers[Tier.NODE_LEAF] == wiring.node_cables
     assert tiers[Tier.LEAF_SPINE] == wiring.spine_cables
     assert tiers[Tier.SPINE_CORE] == wiring.core_cables
+    assert tiers[Tier.GLOBAL] == wiring.global_cables
+    assert len(runs) == wiring.node_cables + wiring.switch_cables
     ends = {(run.network, end) for run in runs for end in (run.lower, run.upper)}
     assert len(ends) == wiring.switches + wiring.networks * wiring.nodes
     nics = {(run.lower, run.lower_port) for run in runs if run.tier is Tier.NODE_LEAF}
@@ -76,11 +79,29 @@ def test_list_has_as_many_cables_and_switches_as_were_counted(wiring):
 @given(fabrics())
 def test_trunks_between_two_tiers_are_alike(wiring):
     between = Counter(
-        (run.network, run.lower, run.upper) for run in cable_runs(wiring) if run.tier is not Tier.NODE_LEAF
+        (run.network, run.lower, run.upper)
+        for run in cable_runs(wiring)
+        if run.tier in (Tier.LEAF_SPINE, Tier.SPINE_CORE)
     )
     expected = {Tier.LEAF_SPINE: wiring.spine_trunk, Tier.SPINE_CORE: wiring.core_trunk}
     for (_, lower, _), links in between.items():
         assert links == expected[Tier.LEAF_SPINE if lower.startswith("leaf") else Tier.SPINE_CORE]
+
+
+@LAWS
+@given(fabrics(kinds=(FabricKind.DRAGONFLY_PLUS,)))
+def test_groups_of_dragonfly_are_joined_alike_and_their_spines_share_the_links(wiring):
+    assume(wiring.pods > 1)
+    between, of_spine = Counter(), Counter()
+    for run in cable_runs(wiring):
+        if run.tier is Tier.GLOBAL and run.network == 1:
+            ends = [int(end.removeprefix("spine-")) - 1 for end in (run.lower, run.upper)]
+            between[tuple(sorted(end // wiring.pod_spines for end in ends))] += 1
+            of_spine.update(ends)
+    assert set(between) == set(itertools.combinations(range(wiring.pods), 2))
+    assert set(between.values()) == {wiring.pair_links}
+    assert max(of_spine.values()) - min(of_spine[spine] for spine in range(wiring.spines)) <= 1
+    assert max(of_spine.values()) <= wiring.pod_leaves * wiring.spine_trunk
 
 
 @LAWS
@@ -118,7 +139,12 @@ def test_bisection_is_the_narrowest_cut_of_all_halves(wiring):
     assume(wiring.nodes > 1)
     halves = itertools.combinations(range(wiring.nodes), wiring.nodes // 2)
     narrowest = min(carried(wiring, set(half)) for half in halves)
-    assert bisection_bytes_per_s(wiring, link_bytes_per_s=1.0) == wiring.networks * narrowest
+    found = bisection_bytes_per_s(wiring, link_bytes_per_s=1.0) / wiring.networks
+    if wiring.pair_links and wiring.nodes % (wiring.pod_leaves * wiring.group_nodes):
+        # the spines of the last, smaller group are taken to stay together
+        assert narrowest <= found <= narrowest + wiring.pair_links
+    else:
+        assert found == narrowest
 
 
 @settings(max_examples=60, deadline=None)
@@ -127,8 +153,9 @@ def test_bisection_is_no_wider_than_any_half(wiring, random):
     assume(wiring.nodes > 1)
     found = bisection_bytes_per_s(wiring, link_bytes_per_s=1.0)
     half = random.sample(range(wiring.nodes), wiring.nodes // 2)
-    assert found <= wiring.networks * carried(wiring, set(half))
-    assert found <= wiring.networks * carried(wiring, set(range(wiring.nodes // 2)))
+    slack = wiring.pair_links if wiring.nodes % (wiring.pod_leaves * wiring.group_nodes) else 0
+    assert found <= wiring.networks * (carried(wiring, set(half)) + slack)
+    assert found <= wiring.networks * (carried(wiring, set(range(wiring.nodes // 2))) + slack)
     assert found <= full_bisection_bytes_per_s(wiring, link_bytes_per_s=1.0)
 
 

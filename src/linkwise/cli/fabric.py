@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from linkwise.cli.files import check_target, write_whole
 from linkwise.errors import DocumentError, Fault, InputError
 
 if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
     from linkwise.report.fabric import FabricResult
 
 __all__ = ["fabric"]
@@ -43,26 +45,61 @@ def fabric(cluster: str, cables: Path | None, drawing: Path | None, form: str) -
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cli.job_and_cluster import warn_of_old_prices
     from linkwise.cluster import load_cluster
-    from linkwise.network.clos import wiring_of
-    from linkwise.report.fabric import fabric_result
 
     _check_targets({"--cables": cables, "--drawing": drawing}, source=cluster)
     there = load_cluster(cluster)
     warn_of_old_prices([there])
-    wiring = wiring_of(there)
-    result = fabric_result(there, wiring)
+    found = _of_links(there) if there.fabric.table is not None else _of_kind(there)
     if cables is not None:
-        from linkwise.report.cable_list import cable_list_csv
-
-        write_whole("--cables", cables, cable_list_csv(wiring))
+        write_whole("--cables", cables, found.cables())
         click.echo(f"wrote {cables}", err=True)
     if drawing is not None:
-        from linkwise.report.topology_drawing import topology_svg
-
-        title = f"{result.name}: {result.kind}, {result.link}, {result.switch}"
-        write_whole("--drawing", drawing, topology_svg(wiring, title=title))
+        write_whole("--drawing", drawing, found.drawing())
         click.echo(f"wrote {drawing}", err=True)
-    _print(result, form)
+    _print(found.result, form)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What is printed, and what makes the files that were asked for."""
+
+    result: FabricResult
+    cables: Callable[[], str]
+    drawing: Callable[[], str]
+
+
+def _of_kind(cluster: Cluster) -> _Found:
+    from linkwise.network.clos import wiring_of
+    from linkwise.report.cable_list import cable_list_csv
+    from linkwise.report.fabric import fabric_result
+    from linkwise.report.topology_drawing import topology_svg
+
+    wiring = wiring_of(cluster)
+    result = fabric_result(cluster, wiring)
+    return _Found(
+        result=result,
+        cables=lambda: cable_list_csv(wiring),
+        drawing=lambda: topology_svg(wiring, title=_title(result)),
+    )
+
+
+def _of_links(cluster: Cluster) -> _Found:
+    from linkwise.network.link_graph import graph_of
+    from linkwise.report.cable_list import link_cables_csv
+    from linkwise.report.link_drawing import link_topology_svg
+    from linkwise.report.link_fabric import link_fabric_result
+
+    result, graph = link_fabric_result(cluster), graph_of(cluster)
+    table = cluster.fabric.table
+    return _Found(
+        result=result,
+        cables=lambda: "" if table is None else link_cables_csv(table, graph),
+        drawing=lambda: link_topology_svg(graph, title=_title(result)),
+    )
+
+
+def _title(result: FabricResult) -> str:
+    return f"{result.name}: {result.kind}, {result.link}, {result.switch}"
 
 
 def _check_targets(targets: Mapping[str, Path | None], *, source: str) -> None:

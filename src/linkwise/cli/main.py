@@ -24,6 +24,7 @@ VERBS: dict[str, str] = {
     "explain": "Every term of one estimate, and what 10 % more of each part would buy.",
     "fabric": "Switches, cables, power, bisection, hash collisions and failures of a fabric.",
     "collective": "What nccl-tests would print: time, algbw and busbw of a collective over sizes.",
+    "doctor": "What a job really runs on, what is wrong, the cause and the fix.",
     "env": "The NCCL settings that a cluster needs; with --check, what is wrong with those given.",
     "collect": "One read-only script that gathers on a node what explains its interconnect.",
     "calibrate": "Fit the model to what was measured on a cluster.",

@@ -129,6 +129,66 @@ def collectives(file: Path, runs_path: Path, form: str) -> int:
     return ExitCode.DONE
 
 
+@validate.command()
+@click.argument("cases", type=click.Path(path_type=Path), metavar="CASES")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="DIR")
+@click.option(
+    "--require",
+    metavar="FIGURE=LIMIT,...",
+    help="Exit with 1 unless every share is at least its limit: first, three, well, verdict.",
+)
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def doctor(cases: Path, folder: Path, require: str | None, form: str) -> int:
+    """Score the doctor on logs whose cause is known.
+
+    CASES is JSON, an object a line: id, category (the cause), also (causes that are right too) and severity.
+    The log of a case is DIR/ID.log, with further inputs DIR/ID.*; a log without a case must be healthy.
+
+    Exit codes: 0 done, 1 a limit of --require does not hold, 2 wrong input.
+    """
+    from linkwise.calibrate.doctor_score import score_doctor
+    from linkwise.report.doctor_validation import doctor_validation_result, print_doctor_validation
+
+    limits = _shares(require)
+    result = doctor_validation_result(score_doctor(cases, folder))
+    if form == "json":
+        from linkwise.report.results import published_json
+
+        click.echo(published_json(result))
+    else:
+        from linkwise.report.tables import console_for
+
+        print_doctor_validation(result, console_for())
+    values = {
+        "first": result.first_fraction,
+        "three": result.within_three_fraction,
+        "well": result.well_fraction,
+        "verdict": result.verdict_fraction,
+    }
+    missed = {name: limit for name, limit in limits.items() if (values[name] or 0.0) < limit}
+    for name, limit in missed.items():
+        click.echo(f"linkwise: --require {name}={limit:g} does not hold", err=True)
+    return ExitCode.AGAINST if missed else ExitCode.DONE
+
+
+_SHARES = ("first", "three", "well", "verdict")
+
+
+def _shares(require: str | None) -> dict[str, float]:
+    limits: dict[str, float] = {}
+    for word in (require or "").split(",") if require is not None else ():
+        name, _, text = word.strip().partition("=")
+        if name not in _SHARES:
+            raise UnknownName.among(_SHARES, kind="figure of --require", given=name)
+        try:
+            limits[name] = float(text)
+        except ValueError:
+            raise InputError(f"--require {word.strip()}: write a share, as in {name}=0.9") from None
+        if not 0 <= limits[name] <= 1:
+            raise InputError(f"--require {word.strip()}: a share is from 0 to 1, as in {name}=0.9")
+    return limits
+
+
 def _words(use: str | None) -> tuple[str, ...]:
     if use is None:
         return ()

@@ -6,7 +6,7 @@ Read first: `cluster.Cluster`, then `reading` (a `cluster/1` document or `dgx-h1
 
 from typing import TYPE_CHECKING, Any
 
-from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, Routing, RoutingKind
+from linkwise.cluster.cluster import Cluster, Fabric, FabricKind, GpuLinks, Routing, RoutingKind
 
 if TYPE_CHECKING:
     from linkwise.cluster.reading import cluster_from_shorthand, load_cluster, read_cluster
@@ -15,6 +15,7 @@ __all__ = [
     "Cluster",
     "Fabric",
     "FabricKind",
+    "GpuLinks",
     "Routing",
     "RoutingKind",
     "cluster_from_shorthand",

@@ -226,7 +226,12 @@ def _misfits_of(document: ClusterDocument, given: ChangeDocument, node: Node) ->
             yield given.part, f"{word} {most} is not there: {_owner(word)} {there}"
     is_network = given.part in (Part.NICS, Part.LINKS, Part.SWITCHES)
     rate = _built_rates(document).get(given.part, 0.0)
-    if is_network and not rate:
+    if is_network and document.fabric is not None and document.fabric.links is not None:
+        yield (
+            given.part,
+            "the table of links says what there is; take them out of its rows, or lower their rate",
+        )
+    elif is_network and not rate:
         yield given.part, "has no effect: there is no fabric"
     elif given.rate is not None and given.rate >= 0.999 * rate:
         yield "rate", f"has no effect: {given.part} carry {rate_text(rate)} as they were built"

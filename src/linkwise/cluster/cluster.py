@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
     from linkwise.cluster.calibration import Calibration
     from linkwise.cluster.changes import Change
+    from linkwise.cluster.link_table import LinkTable
     from linkwise.cluster.prices import Prices
 
-__all__ = ["CableKind", "Cluster", "Fabric", "FabricKind", "Routing", "RoutingKind"]
+__all__ = ["CableKind", "Cluster", "Fabric", "FabricKind", "GpuLinks", "NodePart", "Routing", "RoutingKind"]
 
 
 class FabricKind(StrEnum):
@@ -32,8 +33,27 @@ class FabricKind(StrEnum):
     """NIC i of every node on the switches of rail i, and nothing between rails."""
     DRAGONFLY_PLUS = "dragonfly-plus"
     """Groups of leaves and spines, joined all to all."""
+    LINKS = "links"
+    """Any: a table names both ends of every link."""
     NONE = "none"
     """No fabric: one NVLink domain, or one node."""
+
+
+class GpuLinks(StrEnum):
+    """What joins the GPUs of a node, or of an NVLink domain that spans nodes."""
+
+    NVSWITCH = "nvswitch"
+    """NVLink through switches: each GPU reaches every other at full rate."""
+    NVLINK_MESH = "nvlink-mesh"
+    """NVLink from GPU to GPU, without switches."""
+    NVLINK_BRIDGE = "nvlink-bridge"
+    """NVLink bridges over two or four GPUs, and PCIe between those sets."""
+    INFINITY_FABRIC = "infinity-fabric"
+    """AMD's link from GPU to GPU."""
+    PCIE = "pcie"
+    """PCIe, from GPU to GPU."""
+    HOST_MEMORY = "host-memory"
+    """PCIe through the memory of the host: no peer-to-peer access."""
 
 
 class RoutingKind(StrEnum):
@@ -94,6 +114,10 @@ class Fabric:
         How flows are laid on paths.
     planes
         Links of one NIC, each to a network of its own; they are not joined.
+    groups
+        Groups of a dragonfly-plus fabric; ``None`` for the fewest, and for other kinds.
+    table
+        All links, each with its rate, where the kind is ``links``.
     node_cables, switch_cables
         What cables between nodes and leaves are, and those between switches.
     """
@@ -104,16 +128,41 @@ class Fabric:
     oversubscription: float = 1.0
     routing: Routing = Routing()
     planes: int = 1
+    groups: int | None = None
+    table: LinkTable | None = None
     node_cables: CableKind = CableKind.OPTICAL
     switch_cables: CableKind = CableKind.OPTICAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePart:
+    """Nodes of one kind in a cluster of several.
+
+    Parameters
+    ----------
+    name
+        Of the system in the catalogue, or of the GPU.
+    nodes
+        How many there are.
+    gpus_per_node, nics
+        GPUs and NICs of one.
+    nic_bytes_per_s
+        What one NIC carries, one direction [bytes/s].
+    """
+
+    name: str
+    nodes: int
+    gpus_per_node: int
+    nics: int
+    nic_bytes_per_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """What there is to train on.
 
-    All nodes are alike, but for what `changes` says. Counts are those in use: `gpus` and `gpus_per_domain` of
-    a document lower them.
+    All nodes are alike, or have at least what is said here (`parts`), but for what `changes` says. Counts are
+    those in use: `gpus` and `gpus_per_domain` of a document lower them.
 
     Parameters
     ----------
@@ -142,6 +191,10 @@ class Cluster:
         What one NIC carries over its links to the fabric, one direction [bytes/s].
     fabric
         The network between nodes.
+    gpu_links
+        What joins the GPUs of a node or NVLink domain.
+    parts
+        Kinds of nodes where they differ; everything else is then the least of any.
     power_w
         Power of one system of the catalogue, where known [W].
     prices
@@ -166,6 +219,8 @@ class Cluster:
     nics_per_node: int
     nic_bytes_per_s: float
     fabric: Fabric
+    gpu_links: GpuLinks = GpuLinks.NVSWITCH
+    parts: tuple[NodePart, ...] = ()
     power_w: float | None = None
     full_domain_gpus: int | None = None
     prices: Prices | None = None

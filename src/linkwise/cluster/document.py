@@ -20,7 +20,9 @@ from pydantic import (
 
 from linkwise import catalog
 from linkwise.cluster.changes_document import ChangeDocument, change_misfits
-from linkwise.cluster.cluster import CableKind, FabricKind, Routing, RoutingKind
+from linkwise.cluster.cluster import CableKind, FabricKind, GpuLinks, Routing, RoutingKind
+from linkwise.cluster.gpu_links import gpu_links_misfits
+from linkwise.cluster.link_table import LinkTable, read_link_table, table_of_rows
 from linkwise.cluster.parts import fabric_switch_misfits, misfits, node_of, rate_text
 from linkwise.cluster.prices import Prices
 from linkwise.cluster.prices_document import read_prices
@@ -53,7 +55,7 @@ SLOW_NICS_PER_GPU = 4
 
 _SLOW_NIC_BYTES_PER_S = 12.5e9
 
-_WITHOUT_UPLINKS = (FabricKind.SINGLE_SWITCH, FabricKind.RAIL_ONLY, FabricKind.NONE)
+_ON_ONE_SWITCH = (FabricKind.SINGLE_SWITCH, FabricKind.NONE)
 
 
 def _known(kind: str) -> AfterValidator:
@@ -68,16 +70,49 @@ def _prices(given: object, info: ValidationInfo) -> Prices | None:
         return given
     if not isinstance(given, str) or given.strip() in ("", "-") or "\0" in given:
         raise InputError("the path of a prices/1 document is due here, such as prices.yaml")
-    path = info.context.get("path") if isinstance(info.context, dict) else None
-    folder = Path() if path in (None, "<stdin>") else Path(path).parent
     try:
-        return read_prices(folder / given)
+        return read_prices(_beside(given, info))
     except DocumentError as error:
         raise Misfits([("", str(fault)) for fault in error.faults]) from None
 
 
+def _links(given: object, info: ValidationInfo) -> LinkTable | None:
+    """Return the table in the file that is named, or of the rows that are given; its faults one by one."""
+    if given is None or isinstance(given, LinkTable):
+        return given
+    try:
+        if isinstance(given, list):
+            return table_of_rows(given)
+        if not isinstance(given, str) or given.strip() in ("", "-") or "\0" in given:
+            raise InputError(
+                "the path of a CSV with the columns from, to, link or rate, count is due here, or a list of "
+                "such rows"
+            )
+        return read_link_table(_beside(given, info))
+    except DocumentError as error:
+        raise Misfits([("", str(fault)) for fault in error.faults]) from None
+
+
+def _beside(given: str, info: ValidationInfo) -> Path:
+    """Return the path of a file that a document names, relative to that of the document."""
+    path = info.context.get("path") if isinstance(info.context, dict) else None
+    folder = Path() if path in (None, "<stdin>") else Path(path).parent
+    return folder / given
+
+
 def _pick(what: str) -> Discriminator:
     return Discriminator(lambda given: what if isinstance(given, dict | Document) else "name")
+
+
+MOST_KINDS = 64
+"""Kinds of nodes of one cluster."""
+
+
+def _node_form(given: object) -> str:
+    """Return which form of nodes a document has: a name, a description, or a list of kinds."""
+    if isinstance(given, list | tuple):
+        return "kinds"
+    return "description" if isinstance(given, dict | Document) else "name"
 
 
 class EcmpDocument(Document):
@@ -116,6 +151,18 @@ class FabricDocument(Document):
     planes: Annotated[int, Field(strict=True, ge=1, le=16)] = Field(
         default=1, description="Links of one NIC, each to a network of its own."
     )
+    groups: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = Field(
+        default=None, description="Groups of a dragonfly-plus fabric; the fewest if left out."
+    )
+
+    links: Annotated[
+        LinkTable | None,
+        PlainValidator(_links),
+        WithJsonSchema({"type": ["string", "array", "null"], "items": {"type": "object"}}),
+    ] = Field(
+        default=None,
+        description="Every link, where kind is links: path of a CSV (from, to, link or rate, count) or rows.",
+    )
     node_cables: CableKind = Field(
         default=CableKind.OPTICAL, description="Between nodes and leaves; what the fabric draws and costs."
     )
@@ -123,7 +170,12 @@ class FabricDocument(Document):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        faults = [*self._switch_misfits(), *self._misfits_without_uplinks()]
+        faults = [
+            *self._switch_misfits(),
+            *self._misfits_without_uplinks(),
+            *self._group_misfits(),
+            *self._table_misfits(),
+        ]
         if faults:
             raise Misfits(faults)
         return self
@@ -133,15 +185,31 @@ class FabricDocument(Document):
             return
         yield from fabric_switch_misfits(self.switch, self.link)
 
-    def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
-        if self.kind in _WITHOUT_UPLINKS:
-            if self.oversubscription != 1:
+    def _group_misfits(self) -> Iterator[tuple[str, str]]:
+        if self.groups is not None and self.kind is not FabricKind.DRAGONFLY_PLUS:
+            kind = "its default kind" if self.kind is None else self.kind
+            yield "groups", f"has no effect: {kind} has no groups, dragonfly-plus alone has; leave it out"
+
+    def _table_misfits(self) -> Iterator[tuple[str, str]]:
+        if self.kind is not FabricKind.LINKS:
+            if self.links is not None:
                 yield (
-                    "oversubscription",
-                    f"has no effect: {self.kind} has no up-links; leave it out",
+                    "links",
+                    "has no effect: a table of links goes with kind: links alone; write that or leave it out",
                 )
-            if self.routing != "adaptive":
-                yield "routing", f"has no effect: {self.kind} has one path; leave it out"
+            return
+        if self.links is None:
+            yield "links", "is missing; kind links takes a table: links: links.csv"
+        if self.oversubscription != 1:
+            yield "oversubscription", "has no effect: the table says which links there are; leave it out"
+        if self.planes != 1:
+            yield "planes", "has no effect: the table says which links there are; leave it out"
+
+    def _misfits_without_uplinks(self) -> Iterator[tuple[str, str]]:
+        if self.kind in _ON_ONE_SWITCH and self.oversubscription != 1:
+            yield "oversubscription", f"has no effect: {self.kind} has no up-links; leave it out"
+        if self.kind in _ON_ONE_SWITCH and self.routing != "adaptive":
+            yield "routing", f"has no effect: {self.kind} has one path; leave it out"
         if self.kind is FabricKind.SINGLE_SWITCH and self.switch_cables is not CableKind.OPTICAL:
             yield "switch_cables", "has no effect: there is one switch; leave it out"
         if self.kind is FabricKind.NONE:
@@ -160,6 +228,9 @@ class NodeDocument(Document):
     gpu: Annotated[str, _known("gpu")]
     gpus_per_node: Annotated[int, Field(strict=True, ge=1, le=1024)]
     nvlink_domain_gpus: Annotated[int, Field(strict=True, ge=1, le=100_000)] | None = None
+    gpu_links: GpuLinks | None = Field(
+        default=None, description="What joins its GPUs; follows from gpu and nvlink_domain_gpus if left out."
+    )
     nic: Annotated[str, _known("nic")] | None = None
     nics: Annotated[int, Field(strict=True, ge=0, le=4096)]
     nic_bytes_per_s: BytesPerSecond | None = None
@@ -169,7 +240,8 @@ class NodeDocument(Document):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        faults = [*self._nic_misfits(), *self._nvlink_misfits()]
+        joined = gpu_links_misfits(self.gpu, self.gpus_per_node, self.nvlink_domain_gpus, self.gpu_links)
+        faults = [*self._nic_misfits(), *self._nvlink_misfits(), *joined]
         if faults:
             raise Misfits(faults)
         return self
@@ -211,8 +283,28 @@ class NodeDocument(Document):
             )
 
 
+_OneNode = Annotated[str, _known("system"), Tag("name")] | Annotated[NodeDocument, Tag("description")]
+
+
+class PartDocument(Document):
+    """Nodes of one kind among several."""
+
+    node: Annotated[_OneNode, _pick("description")] = Field(
+        description="A system of the catalogue, or a description of the same shape."
+    )
+    nodes: Annotated[Count, Field(le=10_000_000)] = Field(description="How many there are of it.")
+
+
+def _nodes_or_kinds(schema: dict[str, Any]) -> None:
+    """Say in the JSON Schema that a list of kinds of nodes gives their number, too."""
+    schema["required"] = [key for key in schema["required"] if key != "nodes"]
+    schema["anyOf"] = [{"required": ["nodes"]}, {"properties": {"node": {"type": "array"}}}]
+
+
 class ClusterDocument(Document):
-    """A cluster: nodes that are all alike, and the fabric between them."""
+    """A cluster: its nodes, alike or of several kinds, and the fabric between them."""
+
+    model_config = ConfigDict(json_schema_extra=_nodes_or_kinds)
 
     name: Annotated[str, Field(min_length=1, max_length=200)] | None = Field(
         default=None, description="What its owner calls it."
@@ -221,9 +313,11 @@ class ClusterDocument(Document):
         description="Operating systems; a tray of four GPUs in an NVL72."
     )
     node: Annotated[
-        Annotated[str, _known("system"), Tag("name")] | Annotated[NodeDocument, Tag("description")],
-        _pick("description"),
-    ] = Field(description="A system of the catalogue, or a description of the same shape.")
+        _OneNode | Annotated[list[PartDocument], Field(min_length=2, max_length=MOST_KINDS), Tag("kinds")],
+        Discriminator(_node_form),
+    ] = Field(
+        description="A system of the catalogue, a description of the same shape, or a list of kinds of nodes."
+    )
     gpus: Count | None = Field(default=None, description="Use only so many GPUs.")
     gpus_per_domain: Count | None = Field(
         default=None, description="Use only so many GPUs of each NVLink domain."
@@ -238,13 +332,37 @@ class ClusterDocument(Document):
         default_factory=list, description="Missing or slow NICs, links, nodes, GPUs and switches."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _sum_of_kinds(cls, given: Any) -> Any:
+        """Return what was given with the number of nodes, which a list of kinds says by itself."""
+        if not isinstance(given, dict) or "nodes" in given or not isinstance(given.get("node"), list):
+            return given
+        counts = [each.get("nodes") for each in given["node"] if isinstance(each, dict)]
+        known = [count for count in counts if isinstance(count, int) and count > 0]
+        return {**given, "nodes": max(1, min(sum(known), 10_000_000))}
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
+        faults = [*self._kind_misfits()]
+        if faults:
+            raise Misfits(faults)
         faults = [*misfits(self), *self._price_misfits()]
         faults += [] if faults else [*change_misfits(self)]
         if faults:
             raise Misfits(faults)
         return self
+
+    def _kind_misfits(self) -> Iterator[tuple[str, str]]:
+        if not isinstance(self.node, list):
+            return
+        there = sum(part.nodes for part in self.node)
+        if there != self.nodes:
+            yield "nodes", f"{self.nodes} nodes are not the {there} of all kinds; leave the key out"
+        nodes = [part.node for part in self.node]
+        for place, node in enumerate(nodes):
+            if node in nodes[:place]:
+                yield f"node.{place}", "is the same as one above; add up their numbers"
 
     def _price_misfits(self) -> Iterator[tuple[str, str]]:
         prices = self.prices

@@ -40,6 +40,7 @@ def grown_cluster(cluster: Cluster, times: int) -> Cluster:
         nodes=cluster.nodes * times,
         gpus=gpus,
         nvlink_domain_gpus=min(full, gpus),
+        parts=tuple(replace(part, nodes=part.nodes * times) for part in cluster.parts),
         changes=tuple(change for change in cluster.changes if change not in fabric),
     )
 
@@ -91,6 +92,8 @@ def growth_limit(cluster: Cluster) -> tuple[int, str] | None:
     if fabric.kind is FabricKind.NONE:
         domain = cluster.full_domain_gpus or cluster.nvlink_domain_gpus
         return max(1, domain // cluster.gpus_per_node), "nothing joins NVLink domains without a fabric"
+    if fabric.kind is FabricKind.LINKS:
+        return cluster.nodes, "its table of links has no more nodes"
     if fabric.kind is FabricKind.SINGLE_SWITCH and fabric.switch is not None and fabric.link is not None:
         most = switch_ends(fabric.switch, fabric.link.name) // cluster.nics_per_node
         return most, f"one {fabric.switch} has no more ports"

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from linkwise import catalog
-from linkwise.cluster.cluster import CableKind, FabricKind
+from linkwise.cluster.cluster import CableKind, FabricKind, GpuLinks
+from linkwise.cluster.gpu_links import default_domain_gpus, gpu_links_of
+from linkwise.cluster.link_table_fit import has_choice, link_table_misfits
+from linkwise.cluster.mixed_nodes import least_node, slowest_gpu
 from linkwise.units import format_quantity
 
 if TYPE_CHECKING:
-    from linkwise.cluster.document import ClusterDocument, FabricDocument, NodeDocument
+    from linkwise.catalog import Gpu
+    from linkwise.cluster.document import ClusterDocument, FabricDocument, NodeDocument, PartDocument
 
 __all__ = [
     "FabricParts",
     "Node",
     "fabric_parts_of",
     "fabric_switch_misfits",
+    "gpu_of",
     "gpus_of",
     "misfits",
     "node_of",
+    "rail_fits_a_switch",
     "rate_text",
     "switch_ends",
 ]
+
+MOST_BREAKOUT = 8
+"""Links that one port can be split into: an OSFP or QSFP-DD port has eight lanes (OSFP MSA)."""
 
 SPEAKS = {
     "infiniband": ("infiniband",),
@@ -47,6 +58,13 @@ class Node:
     link: str | None
     switch: str | None
     power_w: float | None
+    gpu_links: GpuLinks | None = None
+    parts: tuple[tuple[Node, int], ...] = ()
+
+    @property
+    def links_of_gpus(self) -> GpuLinks:
+        """Return what joins its GPUs, stated or not."""
+        return gpu_links_of(self.gpu, self.gpus_per_node, self.nvlink_domain_gpus, self.gpu_links)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +77,27 @@ class FabricParts:
     assumed: tuple[str, ...]
 
 
-def node_of(given: str | NodeDocument) -> Node:
-    """Return the node that a document names or describes.
+def gpu_of(node: Node) -> Gpu:
+    """Return the GPU of a node; of mixed nodes the slowest with the least of any.
+
+    Parameters
+    ----------
+    node
+        As `node_of` gives it.
+    """
+    return slowest_gpu([each for each, _ in node.parts]) if node.parts else catalog.gpu(node.gpu)
+
+
+def node_of(given: str | NodeDocument | Sequence[PartDocument]) -> Node:
+    """Return the node that a document names or describes; of several kinds the least of any.
 
     Parameters
     ----------
     given
-        Name of a system of the catalogue, or a description.
+        Name of a system of the catalogue, a description, or kinds of nodes with their numbers.
     """
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return least_node([(node_of(part.node), part.nodes) for part in given])
     if isinstance(given, str):
         system = catalog.system(given)
         return Node(
@@ -86,7 +117,7 @@ def node_of(given: str | NodeDocument) -> Node:
         rate = catalog.nic(given.nic).bytes_per_s if given.nic is not None else 0.0
     domain = given.nvlink_domain_gpus
     if domain is None:
-        domain = given.gpus_per_node if catalog.gpu(given.gpu).nvlink_bytes_per_s else 1
+        domain = default_domain_gpus(given.gpu, given.gpus_per_node, given.gpu_links)
     return Node(
         system=None,
         gpu=given.gpu,
@@ -98,6 +129,7 @@ def node_of(given: str | NodeDocument) -> Node:
         link=given.link,
         switch=given.switch,
         power_w=given.power_w,
+        gpu_links=given.gpu_links,
     )
 
 
@@ -119,6 +151,8 @@ def fabric_parts_of(given: FabricDocument | None, node: Node) -> FabricParts:
         rails = node.nics >= node.gpus_per_node > 1
         kind = FabricKind.RAIL_OPTIMIZED if rails else FabricKind.LEAF_SPINE
         assumed.append(f"kind {kind}")
+    if link is None and given is not None and given.links is not None:
+        link = given.links.only_link
     if link is None and node.link is not None:
         link = node.link
         assumed.append(f"link {link}")
@@ -166,8 +200,11 @@ def misfits(document: ClusterDocument) -> Iterator[tuple[str, str]]:
     if parts.link is None:
         yield "fabric", "has no link and the node no default; name one of the catalogue as fabric.link"
         return
-    yield from _link_misfits(parts, node)
+    for each in [one for one, _ in node.parts] or [node]:
+        yield from _link_misfits(parts, each)
+    yield from _table_misfits(document, parts, node)
     yield from _plane_misfits(document, parts, node)
+    yield from _path_misfits(document, parts)
     yield from _cable_misfits(document, parts)
     if parts.kind is FabricKind.SINGLE_SWITCH and parts.switch is not None:
         yield from _port_misfits(document, parts, node)
@@ -251,6 +288,87 @@ def _plane_misfits(document: ClusterDocument, parts: FabricParts, node: Node) ->
         carried, filled = rate_text(planes * link.bytes_per_s), rate_text(node.nic_bytes_per_s)
         what = f"{planes} links of {link.name} carry {carried}, more than a NIC of the node ({filled})"
         yield "fabric.planes", f"{what}; choose a slower link or fewer planes"
+
+
+def _table_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:
+    if document.fabric is None or document.fabric.links is None or parts.link is None:
+        return
+    link = catalog.link(parts.link)
+    table = document.fabric.links.with_default(link.bytes_per_s)
+    ports = None
+    if parts.switch is not None:
+        ports = {
+            rate: _ports_of_rate(parts.switch, rate)
+            for rate in {row.bytes_per_s or 0.0 for row in table.links}
+        }
+        slow = [rate for rate, count in ports.items() if not count]
+        if slow:
+            yield (
+                "fabric.switch",
+                f"a port of {parts.switch} is slower than {rate_text(max(slow))} of the table",
+            )
+            ports = None
+    for message in link_table_misfits(
+        table,
+        nodes=document.nodes,
+        nics_of=_nics_of(node),
+        ports=ports,
+    ):
+        yield "fabric.links", message
+
+
+def _nics_of(node: Node) -> Callable[[int], tuple[int, float]]:
+    """Return what gives the NICs of a node by its number, and what one carries; kinds follow one another."""
+    if not node.parts:
+        return lambda _number: (node.nics, node.nic_bytes_per_s)
+    ends = list(accumulate(count for _, count in node.parts))
+
+    def nics_of(number: int) -> tuple[int, float]:
+        each = node.parts[min(bisect_right(ends, number), len(ends) - 1)][0]
+        return each.nics, each.nic_bytes_per_s
+
+    return nics_of
+
+
+def _ports_of_rate(switch_name: str, bytes_per_s: float) -> int:
+    """Return how many links of a rate a switch takes; 0 where its ports are slower."""
+    switch = catalog.switch(switch_name)
+    ratio = switch.port_bytes_per_s / bytes_per_s
+    return 0 if ratio < 0.999 else switch.ports * max(1, min(MOST_BREAKOUT, int(ratio + 1e-6)))
+
+
+def rail_fits_a_switch(kind: FabricKind, nodes: int, switch: str | None, link: str | None) -> bool:
+    """Return whether each rail of a rail-only fabric is one switch, so that it has no up-links.
+
+    Parameters
+    ----------
+    kind, switch, link
+        Of the fabric; where the switch is not known, one is taken to be enough.
+    nodes
+        Operating systems.
+    """
+    if kind is not FabricKind.RAIL_ONLY:
+        return False
+    return switch is None or link is None or nodes <= switch_ends(switch, link)
+
+
+def _path_misfits(document: ClusterDocument, parts: FabricParts) -> Iterator[tuple[str, str]]:
+    """Yield options of up-links where a rail is one switch, and routing of a table with one path.
+
+    Of other kinds leaves are taken to exist, though fewer would do.
+    """
+    fabric = document.fabric
+    if fabric is None:
+        return
+    if rail_fits_a_switch(parts.kind, document.nodes, parts.switch, parts.link):
+        why = "rail-only has no up-links where a switch has a port for every node"
+        if fabric.oversubscription != 1:
+            yield "fabric.oversubscription", f"has no effect: {why}; leave it out"
+        if fabric.routing != "adaptive":
+            yield "fabric.routing", f"has no effect: {why}, and one path; leave it out"
+    elif fabric.links is not None and fabric.routing != "adaptive" and not has_choice(fabric.links):
+        why = "the table has one path between any two nodes"
+        yield "fabric.routing", f"has no effect: {why}; leave it out"
 
 
 def _port_misfits(document: ClusterDocument, parts: FabricParts, node: Node) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,11 @@ from linkwise.cluster.changes import change_words
 from linkwise.cluster.changes_document import changes_of, gpus_after_changes
 from linkwise.cluster.cluster import Cluster, Fabric
 from linkwise.cluster.document import HEADER, ClusterDocument, FabricDocument, routing_of
-from linkwise.cluster.parts import Node, fabric_parts_of, node_of
+from linkwise.cluster.gpu_links import domain_assumptions
+from linkwise.cluster.link_table import LinkTable
+from linkwise.cluster.link_table_fit import narrowest_node
+from linkwise.cluster.mixed_nodes import least_node_bytes_per_s, mixed_words, node_parts
+from linkwise.cluster.parts import Node, fabric_parts_of, gpu_of, node_of, rate_text
 from linkwise.documents import parse_document, read_document
 from linkwise.errors import InputError
 
@@ -156,7 +160,7 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     domain_gpus
         GPUs of an NVLink domain, where it is narrower than that of the node.
     """
-    node = node_of(document.node)
+    node = sold = node_of(document.node)
     if domain_gpus is not None:
         node = replace(node, nvlink_domain_gpus=domain_gpus)
     available, domain = gpus_after_changes(document, node)
@@ -166,24 +170,42 @@ def cluster_of_document(document: ClusterDocument, *, domain_gpus: int | None = 
     per_node = whole * domain + rest if whole else min(node.gpus_per_node, domain)
     fabric, nic_bytes_per_s, assumptions = _fabric(document, node)
     cluster = Cluster(
-        name=document.name or f"{node.system or node.gpu}:{document.nodes}",
+        name=document.name or _name(document, node),
         system=node.system,
         nodes=document.nodes,
         gpus=gpus,
         gpus_per_node=min(per_node, gpus),
         nvlink_domain_gpus=min(domain, gpus),
         full_domain_gpus=domain if domain > per_node else min(domain, gpus),
-        gpu=catalog.gpu(node.gpu),
+        gpu=gpu_of(node),
         nic=node.nic,
         nics_per_node=node.nics,
         nic_bytes_per_s=nic_bytes_per_s,
         fabric=fabric,
+        gpu_links=node.links_of_gpus,
+        parts=node_parts(node),
         power_w=node.power_w,
         prices=document.prices,
         changes=changes_of(document) if document.changes else (),
-        assumptions=(*assumptions, *_tray_assumption(node)),
+        assumptions=(
+            *assumptions,
+            *mixed_words(node),
+            *_tray_assumption(node),
+            *domain_assumptions(
+                min(domain, gpus),
+                None if sold.system is None else sold.nvlink_domain_gpus,
+                node.links_of_gpus,
+            ),
+        ),
     )
     return replace(cluster, assumptions=(*cluster.assumptions, *change_words(cluster)))
+
+
+def _name(document: ClusterDocument, node: Node) -> str:
+    kinds = [(each.system or each.gpu, count) for each, count in node.parts]
+    return " + ".join(
+        f"{name}:{count}" for name, count in kinds or [(node.system or node.gpu, document.nodes)]
+    )
 
 
 def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple[str, ...]]:
@@ -192,7 +214,14 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
     parts = fabric_parts_of(document.fabric, node)
     link = catalog.link(parts.link) if parts.link is not None else None
     rate = node.nic_bytes_per_s
-    if link is not None and link.name != node.link:
+    table: LinkTable | None = None
+    said: tuple[str, ...] = ()
+    if stated.links is not None and link is not None:
+        table = stated.links.with_default(link.bytes_per_s)
+        rate, said = _table_rate(table, document.nodes, node)
+    elif node.parts and link is not None and node.nics:
+        rate = least_node_bytes_per_s(node, stated.planes * link.bytes_per_s) / node.nics
+    elif link is not None and link.name != node.link:
         rate = min(rate, stated.planes * link.bytes_per_s)
     fabric = Fabric(
         kind=parts.kind,
@@ -201,11 +230,24 @@ def _fabric(document: ClusterDocument, node: Node) -> tuple[Fabric, float, tuple
         oversubscription=stated.oversubscription,
         routing=routing_of(stated),
         planes=stated.planes,
+        groups=stated.groups,
+        table=table,
         node_cables=stated.node_cables,
         switch_cables=stated.switch_cables,
     )
     words = f"fabric taken from the default of {node.system or 'the node'}: {', '.join(parts.assumed)}"
-    return fabric, rate, (words,) if parts.assumed else ()
+    return fabric, rate, (*((words,) if parts.assumed else ()), *said)
+
+
+def _table_rate(table: LinkTable, nodes: int, node: Node) -> tuple[float, tuple[str, ...]]:
+    """Return what one NIC carries with the links of a table [bytes/s], and what that leaves out."""
+    least, most, narrowest = narrowest_node(table, nodes)
+    rate = min(node.nic_bytes_per_s, least / node.nics)
+    if most <= least * 1.001:
+        return rate, ()
+    least_words, most_words = rate_text(least), rate_text(most)
+    words = f"the links of node-{narrowest} carry {least_words}, the least (the most {most_words})"
+    return rate, (f"{words}; every node is priced so",)
 
 
 def _tray_assumption(node: Node) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from linkwise.cluster.cluster import Cluster, FabricKind
 from linkwise.cluster.document import LARGEST_OVERSUBSCRIPTION, ClusterDocument
-from linkwise.cluster.parts import node_of
+from linkwise.cluster.gpu_links import LARGEST_DOMAIN_GPUS
+from linkwise.cluster.parts import node_of, rail_fits_a_switch
 from linkwise.cluster.reading import cluster_of_document
 from linkwise.documents.reading import faults_of_values
 from linkwise.errors import DocumentError, Fault
@@ -21,8 +22,8 @@ __all__ = ["VariantAxes", "cluster_variants"]
 _UPLINKS_THAT_NEVER_BIND: Mapping[FabricKind, str] = MappingProxyType(
     {
         FabricKind.SINGLE_SWITCH: "a single switch has no up-links",
-        FabricKind.RAIL_ONLY: "a rail-only fabric has no up-links",
         FabricKind.NONE: "there is no fabric",
+        FabricKind.LINKS: "its table says which links there are",
     }
 )
 """Kinds of fabric whose oversubscription moves no estimate, and why."""
@@ -80,6 +81,7 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
         *_repeated(axes),
         *_domain_faults(document, cluster, axes),
         *_idle_oversubscription(cluster, axes),
+        *_stated_links(cluster, axes),
     ]
     if faults:
         raise DocumentError(faults)
@@ -163,18 +165,35 @@ def _domain_faults(document: ClusterDocument, cluster: Cluster, axes: VariantAxe
     if document.gpus_per_domain is not None:
         words = f"has no effect beside the gpus_per_domain of {cluster.name}; leave that out"
         yield Fault(key="domains", message=words)
+    is_rack = node.nvlink_domain_gpus > node.gpus_per_node
     for size in axes.domains:
-        if size > node.nvlink_domain_gpus:
+        if size > node.nvlink_domain_gpus and not is_rack:
             widest = f"the GPUs of an NVLink domain of {node.system or node.gpu}: {node.nvlink_domain_gpus}"
-            yield Fault(key="domains", message=f"{size} is more than {widest}")
+            words = f"{size} is more than {widest}; describe racks of such nodes with nvlink_domain_gpus"
+            yield Fault(key="domains", message=words)
+        elif size > LARGEST_DOMAIN_GPUS:
+            words = f"{size} is more than the {LARGEST_DOMAIN_GPUS} GPUs that NVLink is announced to join"
+            yield Fault(key="domains", message=words)
         elif size < 1 or (size % node.gpus_per_node and node.gpus_per_node % size):
             words = f"{size} GPUs are neither whole nodes of {node.gpus_per_node} nor an even part of one"
             yield Fault(key="domains", message=words)
 
 
 def _idle_oversubscription(cluster: Cluster, axes: VariantAxes) -> Iterator[Fault]:
-    why = _UPLINKS_THAT_NEVER_BIND.get(cluster.fabric.kind)
+    fabric = cluster.fabric
+    why = _UPLINKS_THAT_NEVER_BIND.get(fabric.kind)
+    link = None if fabric.link is None else fabric.link.name
+    if rail_fits_a_switch(fabric.kind, cluster.nodes, fabric.switch, link):
+        why = "a rail-only fabric has no up-links where a switch has a port for every node"
     if axes.oversubscription and why is not None:
         what = f"has no effect on {cluster.name}: {why}"
         todo = "give a cluster document whose fabric.kind is leaf-spine or fat-tree"
         yield Fault(key="oversubscription", message=f"{what}; {todo}")
+
+
+def _stated_links(cluster: Cluster, axes: VariantAxes) -> Iterator[Fault]:
+    if axes.fabrics and cluster.fabric.kind is FabricKind.LINKS:
+        words = (
+            f"has no effect on {cluster.name}: its table says which links there are; give a cluster for each"
+        )
+        yield Fault(key="fabrics", message=words)

@@ -227,6 +227,8 @@ def _message(details: ErrorDetails, models: tuple[type[BaseModel], ...]) -> str:
         return "the key is required and missing"
     if kind == "extra_forbidden":
         valid = [name for model in models for name in model.model_fields]
+        if details["loc"][-1] in valid:
+            return "the key does not belong here, but in another form of what is described"
         near = nearest_names(str(details["loc"][-1]), valid, count=1)
         return (
             f"unknown key; did you mean {near[0]!r}?" if near else f"unknown key; valid: {', '.join(valid)}"

@@ -165,7 +165,7 @@ def _failure_columns(
 ) -> dict[str, float]:
     saved = prices.checkpoints
     wiring = built.wiring if isinstance(built, BuiltFabric) else None
-    cables = 0 if wiring is None else wiring.node_cables + wiring.spine_cables + wiring.core_cables
+    cables = 0 if wiring is None else wiring.node_cables + wiring.switch_cables
     # Without checkpoints it is not known what a failure costs, and any interval gives a goodput of 1.
     counted = {} if saved is None else prices.mtbf_s
     rates = {f"{part}_failures_per_s": 1.0 / prices.mtbf_s[part] if part in counted else 0.0 for part in Part}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from linkwise import catalog
 from linkwise.cluster import Cluster, FabricKind
 from linkwise.cluster.prices import Hardware
 from linkwise.errors import InputError, NotKnown
-from linkwise.network.clos import wiring_of
-from linkwise.network.optics import Optics, optics_of_fabric, switch_power_w
-from linkwise.network.wiring import Wiring
+from linkwise.network.clos import parts_of, wiring_of
+from linkwise.network.link_graph import graph_of, link_counts
+from linkwise.network.optics import Cables, Optics, optics_of_fabric, switch_power_w
 from linkwise.units import format_quantity
 
 __all__ = [
@@ -27,6 +28,21 @@ __all__ = [
 _HALF = "half of "
 
 
+_MIXED = "optics: one for each end; links of several rates take different ones, whose power is not counted"
+
+
+class Counted(Cables, Protocol):
+    """The pieces of a fabric, wired by rule or from a table of links."""
+
+    @property
+    def switches(self) -> int:
+        """Return the switches."""
+
+    @property
+    def is_one_rate(self) -> bool:
+        """Return whether all its links carry the same."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltFabric:
     """The fabric of a cluster, all its nodes wired.
@@ -34,7 +50,7 @@ class BuiltFabric:
     Parameters
     ----------
     wiring
-        How its switches are joined.
+        How many switches and cables it has.
     optics
         Its cables and transceivers.
     power_w
@@ -43,7 +59,7 @@ class BuiltFabric:
         What draws it, or why it is not known, in a sentence for a reader.
     """
 
-    wiring: Wiring
+    wiring: Counted
     optics: Optics
     power_w: float | None
     power_words: str
@@ -114,7 +130,7 @@ def built_fabric(cluster: Cluster) -> BuiltFabric | UnbuiltFabric:
     if fabric.kind is FabricKind.NONE or cluster.nodes == 1 or not cluster.nics_per_node:
         return UnbuiltFabric(reason=None)
     try:
-        wiring = wiring_of(cluster)
+        wiring: Counted = _counted(cluster)
     except NotKnown:
         return UnbuiltFabric(reason="its switch is not known")
     except InputError as error:
@@ -122,7 +138,14 @@ def built_fabric(cluster: Cluster) -> BuiltFabric | UnbuiltFabric:
     return build(cluster, wiring)
 
 
-def build(cluster: Cluster, wiring: Wiring) -> BuiltFabric:
+def _counted(cluster: Cluster) -> Counted:
+    if cluster.fabric.table is None:
+        return wiring_of(cluster)
+    parts_of(cluster)
+    return link_counts(graph_of(cluster))
+
+
+def build(cluster: Cluster, wiring: Counted) -> BuiltFabric:
     """Return the fabric of a cluster with the cables and the power of a wiring.
 
     Parameters
@@ -130,14 +153,16 @@ def build(cluster: Cluster, wiring: Wiring) -> BuiltFabric:
     cluster
         What there is, with a fabric whose link and switch are known.
     wiring
-        How its switches are joined.
+        How many switches and cables it has.
     """
     optics = optics_of_fabric(cluster.fabric, wiring)
+    if not wiring.is_one_rate:
+        optics = replace(optics, power_w=None, words=_MIXED)
     power_w, words = _power(cluster.fabric.switch or "", wiring, optics)
     return BuiltFabric(wiring=wiring, optics=optics, power_w=power_w, power_words=words)
 
 
-def _power(switch: str, wiring: Wiring, optics: Optics) -> tuple[float | None, str]:
+def _power(switch: str, wiring: Counted, optics: Optics) -> tuple[float | None, str]:
     """Return the power of switches and cable ends, and what it is of [W]."""
     each_w, _ = switch_power_w(switch)
     if each_w is None or optics.power_w is None:
@@ -194,7 +219,7 @@ def priced_nics(cluster: Cluster) -> PricedPart:
     return PricedPart(
         part="NIC",
         item=name,
-        count=cluster.nodes * cluster.nics_per_node,
+        count=sum(each.nodes * each.nics for each in cluster.parts) or cluster.nodes * cluster.nics_per_node,
         unit_usd=unit,
         included="node" if unit is None and in_node else None,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from linkwise.network.dragonfly import global_ends
 from linkwise.network.wiring import Wiring
 
 __all__ = ["CableRun", "Tier", "cable_runs"]
@@ -17,6 +18,8 @@ class Tier(StrEnum):
     NODE_LEAF = "node-leaf"
     LEAF_SPINE = "leaf-spine"
     SPINE_CORE = "spine-core"
+    GLOBAL = "global"
+    """Between the spines of two groups of dragonfly-plus."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ def cable_runs(wiring: Wiring) -> Iterator[CableRun]:
         yield from _node_cables(wiring, network)
         yield from _spine_cables(wiring, network)
         yield from _core_cables(wiring, network)
+        yield from _global_cables(wiring, network)
 
 
 def _node_cables(wiring: Wiring, network: int) -> Iterator[CableRun]:
@@ -112,3 +116,16 @@ def _core_cables(wiring: Wiring, network: int) -> Iterator[CableRun]:
                 upper=f"core-{place * wiring.group_cores + link // trunk + 1}",
                 upper_port=str(pod * trunk + link % trunk + 1),
             )
+
+
+def _global_cables(wiring: Wiring, network: int) -> Iterator[CableRun]:
+    first = wiring.pod_leaves * wiring.spine_trunk
+    for spine, port, other, other_port in global_ends(wiring):
+        yield CableRun(
+            tier=Tier.GLOBAL,
+            network=network + 1,
+            lower=f"spine-{spine + 1}",
+            lower_port=str(first + port + 1),
+            upper=f"spine-{other + 1}",
+            upper_port=str(first + other_port + 1),
+        )

@@ -10,20 +10,18 @@ NVIDIA DGX SuperPOD reference architectures (B200, B300, B300 XDR): the counts t
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import asdict
 
 from linkwise import catalog
 from linkwise.catalog import Link
 from linkwise.cluster import Cluster, FabricKind
-from linkwise.cluster.parts import fabric_switch_misfits
+from linkwise.cluster.parts import MOST_BREAKOUT, fabric_switch_misfits
 from linkwise.errors import InputError, NotKnown
+from linkwise.network.dragonfly import dragonfly_tree
+from linkwise.network.trunks import Tree, count_line, even_trunks, leaf_line
 from linkwise.network.wiring import Wiring
 
 __all__ = ["most_down_links", "parts_of", "ports_for", "wire", "wiring_of"]
-
-MOST_BREAKOUT = 8
-"""Links that one port can be split into: an OSFP or QSFP-DD port has eight lanes (OSFP MSA)."""
 
 
 def wiring_of(cluster: Cluster) -> Wiring:
@@ -46,6 +44,12 @@ def wiring_of(cluster: Cluster) -> Wiring:
     Oversubscription is a bound: nodes that fit one switch have no up-links, whatever is allowed.
     """
     switch, link = parts_of(cluster)
+    counts = sorted({part.nics for part in cluster.parts})
+    if len(counts) > 1:
+        raise InputError(
+            f"{cluster.name}: nodes with {' and '.join(map(str, counts))} NICs are not wired by rule; name "
+            "each link in a table (fabric: {kind: links, links: links.csv})"
+        )
     return wire(
         kind=cluster.fabric.kind,
         nodes=cluster.nodes,
@@ -53,6 +57,7 @@ def wiring_of(cluster: Cluster) -> Wiring:
         ports=ports_for(switch, link.name),
         oversubscription=cluster.fabric.oversubscription,
         planes=cluster.fabric.planes,
+        groups=cluster.fabric.groups,
     )
 
 
@@ -114,6 +119,7 @@ def wire(
     ports: int,
     oversubscription: float = 1.0,
     planes: int = 1,
+    groups: int | None = None,
 ) -> Wiring:
     """Return the fewest switches that join nodes in a fabric of a kind.
 
@@ -131,6 +137,8 @@ def wire(
         Most links towards nodes for each link towards spines, at a leaf.
     planes
         Links of one NIC, each to a network of its own.
+    groups
+        Groups of a dragonfly-plus fabric; ``None`` takes the fewest.
 
     Raises
     ------
@@ -145,25 +153,15 @@ def wire(
     Beyond, leaves form pods whose spines give half their ports to leaves. Of all wirings with even trunks the
     one with the fewest switches is taken, then the one with the fewest pods.
     """
-    if kind is FabricKind.DRAGONFLY_PLUS:
-        raise InputError(
-            "dragonfly-plus cannot be wired by this version; choose fat-tree or rail-optimized as fabric.kind"
-        )
+    if kind is FabricKind.LINKS:
+        raise InputError("a table of links is not wired by rule: its rows say what is joined")
     alone = kind is FabricKind.RAIL_ONLY
     node_links, networks = (1, planes * nics) if alone else (nics, planes)
-    links = nodes * node_links
     each = "" if networks == 1 else f" in each of {networks} separate networks"
-    lines = [f"links of nodes: {nodes:,} x {node_links} = {links:,}{each}"]
-    if links <= ports:
-        lines.append(f"leaves: {links:,} links fit the {ports} ports of one switch; no spine is needed")
-        tree = _Tree(group_nodes=nodes, group_leaves=1, leaves=1, pod_leaves=1)
-    elif kind is FabricKind.SINGLE_SWITCH:
-        what = f"{nodes:,} nodes x {nics} NICs are {links:,} links"
-        raise InputError(
-            f"single-switch: {what}, more than the {ports} ports of one switch; choose leaf-spine or fat-tree"
-        )
-    else:
-        tree = _tree(kind, nodes, node_links, ports, oversubscription, lines)
+    lines = [f"links of nodes: {nodes:,} x {node_links} = {nodes * node_links:,}{each}"]
+    tree = _network(
+        kind, nodes, node_links, ports=ports, oversubscription=oversubscription, groups=groups, lines=lines
+    )
     return Wiring(
         kind=kind,
         nodes=nodes,
@@ -175,6 +173,56 @@ def wire(
         **asdict(tree),
         arithmetic=(*lines, *_totals(tree, networks)),
     )
+
+
+def _network(
+    kind: FabricKind,
+    nodes: int,
+    node_links: int,
+    *,
+    ports: int,
+    oversubscription: float,
+    groups: int | None,
+    lines: list[str],
+) -> Tree:
+    """Return the counts of one network; appends its arithmetic."""
+    links = nodes * node_links
+    if links <= ports:
+        if groups is not None:
+            raise InputError(
+                f"groups has no effect: {links:,} links of nodes fit the {ports} ports of one switch; "
+                "leave it out"
+            )
+        lines.append(f"leaves: {links:,} links fit the {ports} ports of one switch; no spine is needed")
+        tree = Tree(group_nodes=nodes, group_leaves=1, leaves=1, pod_leaves=1)
+    elif kind is FabricKind.SINGLE_SWITCH:
+        what = f"{nodes:,} nodes x {node_links} NICs are {links:,} links"
+        raise InputError(
+            f"single-switch: {what}, more than the {ports} ports of one switch; choose leaf-spine or fat-tree"
+        )
+    else:
+        down = _down_links(kind, ports, oversubscription)
+        if kind is FabricKind.DRAGONFLY_PLUS:
+            tree = dragonfly_tree(
+                nodes=nodes,
+                node_links=node_links,
+                down=down,
+                ports=ports,
+                oversubscription=oversubscription,
+                groups=groups,
+                lines=lines,
+            )
+        else:
+            tree = _tree(
+                kind,
+                nodes,
+                node_links,
+                down=down,
+                ports=ports,
+                oversubscription=oversubscription,
+                lines=lines,
+            )
+    return tree
 
 
 def most_down_links(ports: int, oversubscription: float) -> int:
@@ -190,32 +238,25 @@ def most_down_links(ports: int, oversubscription: float) -> int:
     return math.floor(ports * oversubscription / (1.0 + oversubscription) + 1e-9)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tree:
-    """The counts of one network, named as in `Wiring`."""
-
-    group_nodes: int
-    group_leaves: int
-    leaves: int
-    pod_leaves: int
-    up_links: int = 0
-    pods: int = 1
-    pod_spines: int = 0
-    core_links: int = 0
-    group_cores: int = 0
-
-    @property
-    def switches(self) -> int:
-        return self.pods * self.pod_spines + self.pod_spines * self.group_cores
-
-
-def _tree(
-    kind: FabricKind, nodes: int, node_links: int, ports: int, oversubscription: float, lines: list[str]
-) -> _Tree:
-    """Return leaves, spines and cores of one network of more than one switch; appends its arithmetic."""
+def _down_links(kind: FabricKind, ports: int, oversubscription: float) -> int:
+    """Return the most links of a leaf towards nodes, where there are any."""
     down = most_down_links(ports, oversubscription)
     if down < 1:
         raise InputError(f"{kind}: {ports} ports of a switch leave none for nodes beside a link to a spine")
+    return down
+
+
+def _tree(
+    kind: FabricKind,
+    nodes: int,
+    node_links: int,
+    *,
+    down: int,
+    ports: int,
+    oversubscription: float,
+    lines: list[str],
+) -> Tree:
+    """Return leaves, spines and cores of one network of more than one switch; appends its arithmetic."""
     if kind is FabricKind.RAIL_OPTIMIZED:
         group_nodes, group_leaves = _rail_groups(nodes, node_links, down, lines)
     else:
@@ -226,19 +267,19 @@ def _tree(
     least = math.ceil(used / oversubscription - 1e-9)
     shape = {"group_nodes": group_nodes, "group_leaves": group_leaves, "leaves": leaves}
     if leaves <= ports:
-        spines, up_links = _even_trunks(leaves, least, ports - used, ports)
-        lines.append(_leaf_line(ports, used, down, up_links, least, oversubscription))
+        spines, up_links = even_trunks(leaves, least, ports - used, ports)
+        lines.append(leaf_line(ports, used, down, up_links, least, oversubscription))
         lines.append(
-            _count_line("spines", f"{leaves:,} leaves x {up_links}", leaves * up_links, ports, spines)
+            count_line("spines", f"{leaves:,} leaves x {up_links}", leaves * up_links, ports, spines)
         )
-        return _Tree(**shape, pod_leaves=leaves, pod_spines=spines, up_links=up_links)
+        return Tree(**shape, pod_leaves=leaves, pod_spines=spines, up_links=up_links)
     if kind is FabricKind.LEAF_SPINE:
         raise InputError(
             f"leaf-spine: {leaves:,} leaves need {leaves:,} ports of a spine, and a switch has {ports}; "
             "choose fat-tree, which adds a third tier, or a switch with more"
         )
     tree = _three_tiers(shape, least=least, most=ports - used, ports=ports)
-    lines.append(_leaf_line(ports, used, down, tree.up_links, least, oversubscription))
+    lines.append(leaf_line(ports, used, down, tree.up_links, least, oversubscription))
     lines.extend(_three_tier_lines(tree, ports))
     return tree
 
@@ -275,9 +316,9 @@ def _node_groups(
     return -(-nodes // leaves), 1
 
 
-def _three_tiers(shape: dict[str, int], *, least: int, most: int, ports: int) -> _Tree:
+def _three_tiers(shape: dict[str, int], *, least: int, most: int, ports: int) -> Tree:
     half, leaves, group = ports // 2, shape["leaves"], shape["group_leaves"]
-    found: list[_Tree] = []
+    found: list[Tree] = []
     for unit in (group, 1):  # groups stay whole in a pod where that can be
         if unit > half or found:
             continue
@@ -295,15 +336,15 @@ def _three_tiers(shape: dict[str, int], *, least: int, most: int, ports: int) ->
     return min(found, key=lambda tree: (tree.switches, tree.pods))
 
 
-def _pods(shape: dict[str, int], pods: int, *, unit: int, least: int, most: int, ports: int) -> _Tree:
+def _pods(shape: dict[str, int], pods: int, *, unit: int, least: int, most: int, ports: int) -> Tree:
     """Return three tiers with at most so many pods."""
     units = shape["leaves"] // unit
     pod_units = -(-units // pods)
     pods, pod_leaves = -(-units // pod_units), pod_units * unit
-    spines, up_links = _even_trunks(pod_leaves, least, most, ports // 2)
+    spines, up_links = even_trunks(pod_leaves, least, most, ports // 2)
     spine_down = pod_leaves * up_links // spines
-    cores, core_links = _even_trunks(pods, spine_down, ports - spine_down, ports)
-    return _Tree(
+    cores, core_links = even_trunks(pods, spine_down, ports - spine_down, ports)
+    return Tree(
         **shape,
         up_links=up_links,
         pods=pods,
@@ -314,40 +355,9 @@ def _pods(shape: dict[str, int], pods: int, *, unit: int, least: int, most: int,
     )
 
 
-def _even_trunks(below: int, least: int, most: int, ports: int) -> tuple[int, int]:
-    """Return the fewest switches above and the links of each switch below that spread evenly over them.
-
-    Each of the switches `below` has `least` to `most` links; a switch above gives `ports` to them.
-    """
-    return min(
-        (above, links)
-        for links in range(least, most + 1)
-        for above in _divisors(links)
-        if below * links <= above * ports
-    )
-
-
-@lru_cache(maxsize=4096)
-def _divisors(number: int) -> tuple[int, ...]:
-    return tuple(each for each in range(1, number + 1) if number % each == 0)
-
-
-def _leaf_line(ports: int, used: int, down: int, up: int, least: int, oversubscription: float) -> str:
-    """Return how the ports of a leaf are used."""
-    line = f"a leaf: {ports} ports, {used} links down (at {oversubscription:g}:1 {down} at most), {up} up"
-    return line if up == least else f"{line} ({least} suffice; {up} spread evenly over fewer switches)"
-
-
-def _count_line(what: str, product: str, ends: int, ports: int, count: int) -> str:
-    """Return how many switches a number of links asks for, and why there are more where there are."""
-    bound = -(-ends // ports)
-    line = f"{what}: {product} links up / {ports} ports = {bound:,}"
-    return line if count == bound else f"{line}; {count:,} so that each leaf has as many links to every one"
-
-
-def _three_tier_lines(tree: _Tree, ports: int) -> list[str]:
+def _three_tier_lines(tree: Tree, ports: int) -> list[str]:
     half = ports // 2
-    spine = _count_line(
+    spine = count_line(
         "spines of a pod",
         f"{tree.pod_leaves} leaves x {tree.up_links}",
         tree.pod_leaves * tree.up_links,
@@ -369,7 +379,7 @@ def _three_tier_lines(tree: _Tree, ports: int) -> list[str]:
     ]
 
 
-def _totals(tree: _Tree, networks: int) -> list[str]:
+def _totals(tree: Tree, networks: int) -> list[str]:
     if networks == 1:
         return []
     counts = {

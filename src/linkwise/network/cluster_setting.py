@@ -21,6 +21,9 @@ from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "link_factors", "network_of", "setting_of"]
 
+_OF_TRAINING = ("host memory: ",)
+"""Assumptions of a cluster that hold for the step of a training job alone."""
+
 
 def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO_LIMITS) -> Setting:
     """Return where a collective over the first GPUs of a cluster runs.
@@ -50,9 +53,11 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
     span = max(cluster.nvlink_domain_gpus, cluster.gpus_per_node)
     domains = -(-ranks // span)
     per_domain = -(-ranks // domains)
-    is_bridge = 2 == cluster.nvlink_domain_gpus < cluster.gpus_per_node
     links = local_links(
-        cluster.gpu, ranks_per_domain=per_domain, joined_by="nvlink-bridge" if is_bridge else "nvswitch"
+        cluster.gpu,
+        ranks_per_domain=per_domain,
+        joined_by=cluster.gpu_links,
+        bridged_gpus=cluster.nvlink_domain_gpus,
     )
     across = _node_bytes_per_s(cluster, ranks) * span / cluster.gpus_per_node if domains > 1 else 0.0
     return Setting(
@@ -60,6 +65,7 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
         network=network_of(cluster) if domains > 1 else "nvlink",
         pair_bytes_per_s=links.pair_bytes_per_s,
         bridged=links.bridged,
+        through_host=links.through_host,
         nic_on_switch=domains > 1 and is_behind_nic(links, cluster.nic_bytes_per_s),
         limits=limits,
         uplinks=uplinks_of(cluster, ranks=ranks, domain_gpus=span) if domains > 1 else None,
@@ -104,14 +110,13 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     if setting.group.domains > 1:
         yield f"{_routing(cluster, setting)}; no reduction in the switches of the network"
         yield from _latency(setting)
-        if cluster.fabric.oversubscription > 1:
-            yield from describe(setting.uplinks, cluster)
+        yield from describe(setting.uplinks, cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
     yield from _borrowed(cluster, setting)
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
-    yield from cluster.assumptions
+    yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
     if cluster.calibration is not None:
         yield cluster.calibration.words
     yield from _changed(cluster, setting)

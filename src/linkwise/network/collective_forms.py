@@ -159,8 +159,9 @@ def ring_local_bytes_per_s(setting: Setting, constants: Mapping[str, float]) -> 
         return constants[f"ring_fraction_{group.generation}"] * group.local_bytes_per_s
     if setting.bridged:
         return min(constants["bridged_crossing"], setting.pair_bytes_per_s)
-    if setting.through_host:
-        return constants["pcie_host_fraction"] * setting.pair_bytes_per_s
+    if setting.through_host:  # never faster than what crosses between sockets directly
+        through = constants["pcie_host_fraction"] * setting.pair_bytes_per_s
+        return through if group.ranks_per_domain <= 2 else min(through, constants["pcie_crossing"])
     if setting.nic_on_switch:
         return constants["pcie_behind_nic_fraction"] * setting.pair_bytes_per_s
     generation = "gen5" if setting.pair_bytes_per_s > GEN4_MOST_BYTES_PER_S else "gen4"

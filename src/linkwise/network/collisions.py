@@ -246,12 +246,15 @@ def most_loaded(wiring: Wiring, source: Ints, target: Ints, rng: np.random.Gener
     Notes
     -----
     The hash of a leaf chooses one of its up-links, that of a spine one towards the cores; on the way down
-    spine and core are fixed and the hash chooses within a trunk.
+    spine and core are fixed and the hash chooses within a trunk. Of dragonfly-plus the leaf chooses among the
+    spines with a link to the other group, and the spine among its links there: shortest paths alone.
     """
     crossing = source != target
     source, target = source[crossing], target[crossing]
     if not len(source):
         return TierLoads(up=0, every=0)
+    if wiring.pair_links:
+        return _grouped_loads(wiring, source, target, rng)
     trunk, up_links = wiring.spine_trunk, wiring.up_links
     choice = rng.integers(up_links, size=len(source))
     up = int(np.bincount(source * up_links + choice).max())
@@ -263,6 +266,27 @@ def most_loaded(wiring: Wiring, source: Ints, target: Ints, rng: np.random.Gener
             every, _core_load(wiring, source // wiring.pod_leaves, target // wiring.pod_leaves, spine, rng)
         )
     return TierLoads(up=up, every=every)
+
+
+def _grouped_loads(wiring: Wiring, source: Ints, target: Ints, rng: np.random.Generator) -> TierLoads:
+    """Return the most flows on one link of a dragonfly-plus fabric."""
+    here, there = source // wiring.pod_leaves, target // wiring.pod_leaves
+    spines, pair, trunk = wiring.pod_spines, wiring.pair_links, wiring.spine_trunk
+    leaves = here != there
+    first = rng.integers(np.where(leaves, min(pair, spines), spines))
+    link = first + spines * rng.integers(
+        np.where(leaves, (pair - 1 - np.minimum(first, pair - 1)) // spines + 1, 1)
+    )
+    ahead, behind = there - (there > here), here - (here > there)
+    up_spine = np.where(leaves, (ahead * pair + link) % spines, first)
+    down_spine = np.where(leaves, (behind * pair + link) % spines, first)
+    loads = [
+        np.bincount((leaf * spines + spine) * trunk + rng.integers(trunk, size=len(leaf))).max()
+        for leaf, spine in ((source, up_spine), (target, down_spine))
+    ]
+    crossing = ((here * wiring.pods + there) * pair + link)[leaves]
+    most = int(np.bincount(np.unique(crossing, return_inverse=True)[1]).max()) if len(crossing) else 0
+    return TierLoads(up=int(loads[0]), every=max(most, *map(int, loads)))
 
 
 def _core_load(
@@ -296,8 +320,8 @@ def collisions_of(wiring: Wiring, *, queue_pairs: int, seeds: int = SEEDS) -> Co
     Notes
     -----
     A link carries what a NIC gives, and a flow is 1/q of that: m flows on a link take m/q times as long as
-    the NIC does. Spread evenly, a leaf with o links down for each link up takes max(1, o) times as long. The
-    slowdown is the ratio.
+    the NIC does. Spread evenly, a leaf with o links down for each link up takes max(1, o) times as long, and
+    so do the links between groups of dragonfly-plus. The slowdown is the ratio.
     """
     flows = wiring.nodes * wiring.node_links * queue_pairs
     if not wiring.spines:
@@ -311,14 +335,14 @@ def collisions_of(wiring: Wiring, *, queue_pairs: int, seeds: int = SEEDS) -> Co
             p95=1.0,
             seeds=0,
         )
-    even = max(1.0, wiring.oversubscription) * queue_pairs
+    even = max(1.0, wiring.oversubscription, wiring.global_oversubscription) * queue_pairs
     drawn = min(seeds, MOST_FLOWS // (flows * wiring.networks))
     loads = (
         [_drawn_loads(wiring, queue_pairs, seed) for seed in range(drawn)] if drawn >= _FEWEST_SEEDS else []
     )
     every = np.maximum(1.0, np.array([each.every for each in loads]) / even)
     up = np.maximum(1.0, np.array([each.up for each in loads]) / even)
-    few = wiring.down_links * queue_pairs <= _LAW_FLOWS
+    few = wiring.down_links * queue_pairs <= _LAW_FLOWS and _is_even(wiring)
     law = leaf_law(wiring, queue_pairs=queue_pairs) if few else None
     return Collisions(
         queue_pairs=queue_pairs,
@@ -330,6 +354,11 @@ def collisions_of(wiring: Wiring, *, queue_pairs: int, seeds: int = SEEDS) -> Co
         p95=float(np.quantile(every, 0.95, method="higher")) if loads else None,
         seeds=len(loads),
     )
+
+
+def _is_even(wiring: Wiring) -> bool:
+    """Return whether all up-links of a leaf are as likely for every flow: each spine leads everywhere."""
+    return not wiring.pair_links or wiring.pair_links >= wiring.pod_spines
 
 
 def _drawn_loads(wiring: Wiring, queue_pairs: int, seed: int) -> TierLoads:

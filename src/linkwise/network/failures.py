@@ -15,6 +15,7 @@ PARTS = (
     "node-leaf link",
     "leaf-spine link",
     "spine-core link",
+    "global link",
     "leaf",
     "spine",
     "core",
@@ -67,12 +68,14 @@ def worst_failures(wiring: Wiring, *, gpus_per_node: int) -> tuple[Failure, ...]
     What leaves a leaf is at most min(links down, links up); a failure takes links from the latter, and
     traffic spreads evenly over those that are left, as the routing of the fabric does once it knows. With z
     planes one of them is hit and the others are whole: (z - 1 + x) / z. With one rail per leaf a node keeps
-    the NICs of its other rails.
+    the NICs of its other rails. A spine of dragonfly-plus takes its links to other groups with it; of two
+    groups the direct links are looked at, which routing past a third group adds to.
     """
     found = (
         *_node_side(wiring, gpus_per_node),
         *_leaf_side(wiring, gpus_per_node),
         *_core_side(wiring, gpus_per_node),
+        *_global_side(wiring, gpus_per_node),
     )
     return tuple(sorted(found, key=lambda failure: PARTS.index(failure.part)))
 
@@ -125,12 +128,33 @@ def _leaf_side(wiring: Wiring, gpus_per_node: int) -> Iterator[Failure]:
         gpus=_gpus(wiring, wiring.down_links, gpus_per_node),
         remaining_fraction=_left(wiring, wiring.down_links, wiring.up_links, lost=1),
     )
+    remaining = _left(wiring, wiring.down_links, wiring.up_links, lost=wiring.spine_trunk)
+    traffic = "between leaves of its pod" if wiring.pods > 1 else "between leaves"
+    if wiring.pair_links:
+        there = (wiring.pods - 1) * wiring.pair_links
+        need = min(wiring.pod_leaves * wiring.down_links, there)
+        remaining = min(remaining, _left(wiring, need, there, lost=-(-there // wiring.pod_spines)))
+        traffic = "of its group"
     yield Failure(
         part="spine",
         count=wiring.networks * wiring.spines,
-        traffic="between leaves of its pod" if wiring.pods > 1 else "between leaves",
+        traffic=traffic,
         gpus=_gpus(wiring, _pod_links(wiring), gpus_per_node),
-        remaining_fraction=_left(wiring, wiring.down_links, wiring.up_links, lost=wiring.spine_trunk),
+        remaining_fraction=remaining,
+    )
+
+
+def _global_side(wiring: Wiring, gpus_per_node: int) -> Iterator[Failure]:
+    if not wiring.pair_links:
+        return
+    ends = min(2 * _pod_links(wiring), wiring.nodes * wiring.node_links)
+    need = min(wiring.pair_links, _pod_links(wiring))
+    yield Failure(
+        part="global link",
+        count=wiring.global_cables,
+        traffic="between its groups, directly",
+        gpus=_gpus(wiring, ends, gpus_per_node),
+        remaining_fraction=_left(wiring, need, wiring.pair_links, lost=1),
     )
 
 

@@ -101,7 +101,9 @@ class LocalLinks:
         )
 
 
-def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch") -> LocalLinks:
+def local_links(
+    gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch", bridged_gpus: int = 2
+) -> LocalLinks:
     """Return what joins GPUs of a kind inside a domain.
 
     Parameters
@@ -112,12 +114,15 @@ def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch")
         GPUs of a domain that take part [1].
     joined_by
         ``nvswitch``, ``nvlink-mesh``, ``infinity-fabric``, ``nvlink-bridge`` (pairs), or a word with
-        ``pcie``, and with ``shm`` where there is no peer-to-peer access.
+        ``pcie``, and with ``shm`` where there is no peer-to-peer access; or a `linkwise.cluster.GpuLinks`.
+    bridged_gpus
+        GPUs that one bridge joins [1].
     """
     is_bridge = joined_by == "nvlink-bridge"
-    bridged = is_bridge and ranks_per_domain > 2
+    bridged = is_bridge and ranks_per_domain > bridged_gpus
+    is_pcie = "pcie" in joined_by or joined_by == "host-memory"
     line = gpu.nvlink_bytes_per_s
-    if line is None or "pcie" in joined_by or bridged:
+    if line is None or is_pcie or bridged:
         slot = gpu.pcie_bytes_per_s or _SMALLEST_PCIE_BYTES_PER_S
         return LocalLinks(
             generation="pcie",
@@ -125,7 +130,7 @@ def local_links(gpu: Gpu, *, ranks_per_domain: int, joined_by: str = "nvswitch")
             pair_bytes_per_s=slot,
             has_multicast=False,
             bridged=bridged,
-            through_host="shm" in joined_by,
+            through_host="shm" in joined_by or joined_by == "host-memory",
         )
     generation = generation_of(gpu)
     return LocalLinks(

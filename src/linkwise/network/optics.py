@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from linkwise import catalog
 from linkwise.cluster.cluster import CableKind, Fabric
 from linkwise.cluster.prices import Prices
 from linkwise.errors import NotKnown
-from linkwise.network.wiring import Wiring
 from linkwise.units import format_quantity
 
-__all__ = ["Optics", "electricity_usd_per_year", "optics_of", "optics_of_fabric", "switch_power_w"]
+__all__ = ["Cables", "Optics", "electricity_usd_per_year", "optics_of", "optics_of_fabric", "switch_power_w"]
 
 _YEAR_S = 365.25 * 86400.0
 
@@ -60,6 +60,18 @@ class _Module:
     pluggable: bool = True
 
 
+class Cables(Protocol):
+    """What transceivers are counted from."""
+
+    @property
+    def node_cables(self) -> int:
+        """Return the cables between nodes and switches."""
+
+    @property
+    def switch_cables(self) -> int:
+        """Return the cables between switches."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ends:
     """Ends of cables of one kind, at switches and at NICs."""
@@ -73,7 +85,7 @@ class _Ends:
 
 
 def optics_of(
-    wiring: Wiring,
+    wiring: Cables,
     *,
     switch: str,
     link: str,
@@ -85,7 +97,7 @@ def optics_of(
     Parameters
     ----------
     wiring
-        How the switches are joined.
+        How the switches are joined, or how many cables there are.
     switch, link
         Names in the catalogue.
     node_cables, switch_cables
@@ -104,7 +116,7 @@ def optics_of(
     to_nodes, between = _sold_as(node_cables, modules), _sold_as(switch_cables, modules)
     cables = dict.fromkeys((to_nodes, between), 0)
     cables[to_nodes] += wiring.node_cables
-    cables[between] += wiring.spine_cables + wiring.core_cables
+    cables[between] += wiring.switch_cables
     return replace(
         lit,
         ends=sum(each.all for each in ends.values()),
@@ -150,7 +162,7 @@ def _sold_as(kind: CableKind, modules: tuple[_Module, _Module] | None) -> CableK
     return CableKind.AOC if active and kind is CableKind.OPTICAL else kind
 
 
-def optics_of_fabric(fabric: Fabric, wiring: Wiring) -> Optics:
+def optics_of_fabric(fabric: Fabric, wiring: Cables) -> Optics:
     """Return the cables and transceivers of a fabric whose link and switch are known.
 
     Parameters
@@ -176,10 +188,10 @@ def optics_of_fabric(fabric: Fabric, wiring: Wiring) -> Optics:
     )
 
 
-def _ends(wiring: Wiring, kind: CableKind, node_cables: CableKind, switch_cables: CableKind) -> _Ends:
+def _ends(wiring: Cables, kind: CableKind, node_cables: CableKind, switch_cables: CableKind) -> _Ends:
     """Return the ends of the cables of one kind."""
     at_nodes = wiring.node_cables if kind is node_cables else 0
-    between = 2 * (wiring.spine_cables + wiring.core_cables) if kind is switch_cables else 0
+    between = 2 * wiring.switch_cables if kind is switch_cables else 0
     return _Ends(at_switches=at_nodes + between, at_nodes=at_nodes)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from linkwise.cluster import FabricKind
 from linkwise.network.clos import most_down_links
+from linkwise.network.dragonfly import dragonfly_reach_nodes
 
 __all__ = ["reach_nodes"]
 
@@ -26,7 +27,8 @@ def reach_nodes(*, kind: FabricKind, nics: int, ports: int, oversubscription: fl
     -----
     With R ports, k links of a node and d links down of a leaf (`wire`): R / k nodes on one switch; R leaves
     with two tiers; R pods of R/2 leaves with three. A leaf takes d / k nodes; a group of k rail-optimised
-    leaves takes d. Each division is rounded down.
+    leaves takes d. Each division is rounded down. Dragonfly+ has one group more
+    than a group has links to others.
 
     References
     ----------
@@ -37,6 +39,11 @@ def reach_nodes(*, kind: FabricKind, nics: int, ports: int, oversubscription: fl
     if kind is FabricKind.SINGLE_SWITCH:
         return (one,)
     down = most_down_links(ports, oversubscription)
+    if kind is FabricKind.DRAGONFLY_PLUS:
+        more = dragonfly_reach_nodes(
+            node_links=links, down=down, ports=ports, oversubscription=oversubscription
+        )
+        return (one, max(one, more))
     group_leaves, group_nodes = (links, down) if kind is FabricKind.RAIL_OPTIMIZED else (1, down // links)
     two = ports // group_leaves * group_nodes
     if kind is FabricKind.LEAF_SPINE:

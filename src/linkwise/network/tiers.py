@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from linkwise.cluster import Cluster, RoutingKind
 from linkwise.errors import InputError
 from linkwise.network.changed_fabric import uplink_fraction
 from linkwise.network.clos import wiring_of
+from linkwise.network.link_cuts import Bisection, link_bisection, narrowest_kind
+from linkwise.network.link_graph import graph_of
 from linkwise.network.wiring import Wiring
 
 __all__ = ["Tier", "describe", "tiers_of"]
-
-
-_NAMES = ("leaf group", "pod")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +52,15 @@ def tiers_of(cluster: Cluster, *, domain_gpus: int) -> tuple[Tier, ...]:
     -----
     What stays in an NVLink domain needs no link up, so that a set is made of whole domains. Where the
     switches are not known, each domain is taken to be below leaves of its own, with the oversubscription of
-    the document. Changes of links up and spines count as if every leaf were the worst.
+    the document. Changes of links up and spines count as if every leaf were the worst. The group of a
+    dragonfly-plus fabric is a pod whose links up are those to other groups. Of a table of links the nodes of
+    the same switches are a set, with the narrowest cut around the worst of them as its links up, and so is
+    half of all.
     """
     if cluster.fabric.link is None or cluster.gpus <= domain_gpus:
         return ()
+    if cluster.fabric.table is not None:
+        return _table_tiers(cluster, domain_gpus)
     try:
         wiring = wiring_of(cluster)
     except InputError:
@@ -90,6 +95,9 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     if fabric.link is None or cluster.gpus <= domain_gpus:
         return
     hashed, over = fabric.routing.kind is RoutingKind.ECMP, fabric.oversubscription
+    if fabric.table is not None:
+        yield from _table_words(cluster, domain_gpus)
+        return
     try:
         wiring = wiring_of(cluster)
     except InputError:
@@ -105,7 +113,8 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     if not tiers:
         yield "network: all GPUs are below one set of leaves; no link up is used"
         return
-    below = " and ".join(f"{tier.gpus:,} GPUs a {name}" for tier, name in zip(tiers, _NAMES, strict=False))
+    names = ("leaf group", "dragonfly group" if wiring.pair_links else "pod")
+    below = " and ".join(f"{tier.gpus:,} GPUs a {name}" for tier, name in zip(tiers, names, strict=False))
     how = (
         f"routing ecmp, queue pairs of a connection: {fabric.routing.queue_pairs}; each chooses links by "
         "hash, all groups of a kind send at once, and the step waits for the fullest link (its mean)"
@@ -131,9 +140,73 @@ def _leaf_tier(wiring: Wiring, left: float) -> tuple[int, int, float, int] | Non
 
 
 def _pod_tier(wiring: Wiring) -> tuple[int, int, int, int] | None:
-    """Return nodes of a pod, its links down and up, and pods; ``None`` without cores."""
-    if not wiring.cores:
+    """Return nodes of a pod, its links down and up, and pods; ``None`` where there is one."""
+    if not (wiring.cores or wiring.pair_links):
         return None
     nodes = max(1, wiring.pod_leaves // wiring.group_leaves) * wiring.group_nodes
     down = wiring.pod_leaves * wiring.down_links
+    if wiring.pair_links:
+        return nodes, down, (wiring.pods - 1) * wiring.pair_links, wiring.pods * wiring.networks
     return nodes, down, wiring.pod_spines * wiring.core_links, wiring.pods * wiring.networks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cuts:
+    """The narrowest cuts of a table: nodes and links of a set on the same switches, and of a half.
+
+    Down is what links of the nodes inside carry, up what they can send to others, over a link of the fabric.
+    """
+
+    kind_nodes: int
+    kind_down: float
+    kind_up: float
+    kinds: int
+    half_down: float
+    half: Bisection
+
+
+@lru_cache(maxsize=16)
+def _cuts(cluster: Cluster) -> _Cuts:
+    graph, rate = graph_of(cluster), 0.0 if cluster.fabric.link is None else cluster.fabric.link.bytes_per_s
+    nodes, down, up, kinds = narrowest_kind(graph)
+    half = link_bisection(graph)
+    return _Cuts(
+        kind_nodes=nodes,
+        kind_down=down / rate,
+        kind_up=up / rate,
+        kinds=kinds,
+        half_down=cluster.node_bytes_per_s * (graph.nodes // 2) / rate,
+        half=half,
+    )
+
+
+def _table_tiers(cluster: Cluster, domain_gpus: int) -> tuple[Tier, ...]:
+    cuts, domain_nodes = _cuts(cluster), max(1, domain_gpus // cluster.gpus_per_node)
+    rate = 0.0 if cluster.fabric.link is None else cluster.fabric.link.bytes_per_s
+    half = cuts.half.bytes_per_s / rate
+    found = (
+        (cuts.kind_nodes, cuts.kind_down, cuts.kind_up, cuts.kinds),
+        (cluster.nodes // 2, cuts.half_down, half, 2),
+    )
+    return tuple(
+        Tier(
+            gpus=math.lcm(nodes, domain_nodes) * cluster.gpus_per_node,
+            down_links=down,
+            up_links=up,
+            sets=sets,
+        )
+        for nodes, down, up, sets in found
+        if 0 < nodes < cluster.nodes and up > 0.0 and cuts.kinds > 1
+    )
+
+
+def _table_words(cluster: Cluster, domain_gpus: int) -> Iterator[str]:
+    tiers = _table_tiers(cluster, domain_gpus)
+    if not tiers:
+        yield "network: all GPUs are on the same switches; no link between switches is used"
+        return
+    below = " and ".join(f"{gpus:,} GPUs" for gpus in dict.fromkeys(tier.gpus for tier in tiers))
+    yield (
+        f"network: links of a table; the narrowest cuts around sets of {below} are priced, and nodes of the "
+        "same switches are taken to follow one another"
+    )

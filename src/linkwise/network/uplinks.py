@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from linkwise.cluster import Cluster, RoutingKind
-from linkwise.cluster.changes import changes_of_fabric, network_fraction
+from linkwise.cluster import Cluster, FabricKind, RoutingKind
+from linkwise.cluster.changes import changes_of_fabric, missing_nodes, network_fraction
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s
 from linkwise.network.changed_fabric import changed_fabric, leaf_fraction, uplink_fraction
@@ -20,6 +21,8 @@ from linkwise.network.contention import (
     ring_crossing_fraction,
     slowdown,
 )
+from linkwise.network.link_graph import graph_of
+from linkwise.network.link_loads import exchange_loads, shift_loads
 from linkwise.network.tiers import tiers_of
 from linkwise.network.wiring import Wiring
 
@@ -63,45 +66,122 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     Of n ranks the c below the leaves of a group send (n - c) / n of their buffers S to others, so that an
     all-to-all takes c (n - c) S / (n U) at least, with U the up-links of the group. Where all nodes take part
     and each is a domain, the bisection holds too: n S / 4 cross it. A group is made of whole NVLink domains,
-    as what stays in a domain needs no up-link. Where a hash of each flow chooses its path, what the NICs give
-    is divided by the mean load of the fullest link (`linkwise.network.contention`). Where the switches are
-    not known, up-links are those of half the ranks over the oversubscription. Changes of
-    links up count as if every leaf were the worst.
+    as what stays in a domain needs no up-link. Links between groups of dragonfly-plus are a cut of the same
+    kind. Where a hash of each flow chooses its path, what the NICs give is divided by the mean load of the
+    fullest link (`linkwise.network.contention`). Where the switches are not known, up-links are those of half
+    the ranks over the oversubscription. Changes of links up count as if every leaf were the worst.
 
     References
     ----------
     L. R. Ford, D. R. Fulkerson, Maximal flow through a network, 1956.
     """
+    if cluster.fabric.table is not None:
+        return _table_limits(cluster, ranks, domain_gpus)
     wiring = _wiring(cluster)
     if wiring is None:
         return _unknown(cluster, ranks)
     if not wiring.spines or cluster.fabric.link is None:
         return None
-    rate = cluster.fabric.link.bytes_per_s
+    found = [
+        each
+        for each in (
+            _leaf_cut(cluster, wiring, ranks, domain_gpus),
+            _group_cut(cluster, wiring, ranks, domain_gpus),
+        )
+        if each is not None
+    ]
+    if not found:
+        return None
+    return Uplinks(
+        ring_bytes_per_s=min(each.ring_bytes_per_s for each in found),
+        exchange_s_per_byte=max(each.exchange_s_per_byte for each in found),
+        leaf_gpus=found[0].leaf_gpus,
+    )
+
+
+@lru_cache(maxsize=32)
+def _table_limits(cluster: Cluster, ranks: int, domain_gpus: int) -> Uplinks:
+    """Return what explicit links let through, on shortest paths and from NVLink domain to NVLink domain.
+
+    Rings send from every domain to the next, the last to the first, all links of a node alike. Nodes that are
+    missing take no part.
+    """
+    graph = graph_of(cluster).without_nodes(missing_nodes(cluster.changes, cluster.nodes))
+    nodes = min(graph.nodes, -(-ranks // cluster.gpus_per_node))
     domain_nodes = max(1, domain_gpus // cluster.gpus_per_node)
-    nodes = math.lcm(wiring.group_nodes, domain_nodes)
+    by_cables = cluster.fabric.routing.kind is RoutingKind.ECMP
+    loads = exchange_loads(
+        graph, nodes=nodes, node_gpus=cluster.gpus_per_node, domain_nodes=domain_nodes, by_cables=by_cables
+    )
+    around = shift_loads(graph, nodes=nodes, shift=domain_nodes, by_cables=by_cables).slowest_s(graph)
+    ring, exchange = _hashed_limits(cluster, ranks=ranks, domain_gpus=domain_gpus)
+    return Uplinks(
+        ring_bytes_per_s=min(ring, domain_nodes / around if around else math.inf),
+        exchange_s_per_byte=max(loads.slowest_s(graph), exchange),
+    )
+
+
+def _set_of(cluster: Cluster, nodes: int, domain_gpus: int) -> int:
+    """Return the nodes of the smallest set of whole NVLink domains that fills sets of so many nodes."""
+    return math.lcm(nodes, max(1, domain_gpus // cluster.gpus_per_node))
+
+
+def _leaf_cut(cluster: Cluster, wiring: Wiring, ranks: int, domain_gpus: int) -> Uplinks | None:
+    """Return what the up-links of leaves let through; ``None`` where the ranks stay below one leaf."""
+    rate = _link_rate(cluster)
+    nodes = _set_of(cluster, wiring.group_nodes, domain_gpus)
     gpus = nodes * cluster.gpus_per_node
     if gpus >= ranks:
         return None
     left = uplink_fraction(cluster)
     up = wiring.networks * wiring.group_leaves * wiring.up_links * rate * (nodes // wiring.group_nodes) * left
-    sets = {gpus, ranks % gpus}
-    slowest = max(below * (ranks - below) / ranks / up for below in sets)
-    if ranks == cluster.gpus and domain_nodes == 1:
+    slowest = max(below * (ranks - below) / ranks / up for below in {gpus, ranks % gpus})
+    if ranks == cluster.gpus and domain_gpus <= cluster.gpus_per_node:
         slowest = max(slowest, _halved(ranks) / _bisection(cluster, wiring, rate))
+    ring, exchange = _hashed_limits(cluster, ranks=ranks, domain_gpus=domain_gpus)
+    return Uplinks(ring_bytes_per_s=min(up, ring), exchange_s_per_byte=max(slowest, exchange), leaf_gpus=gpus)
+
+
+def _hashed_limits(cluster: Cluster, *, ranks: int, domain_gpus: int) -> tuple[float, float]:
+    """Return what hashes leave a ring [bytes/s] and an all-to-all [s/byte]; no limits without hashes."""
     ring, exchange = _hashed(cluster, ranks=ranks, domain_gpus=domain_gpus)
     share = _gpu_bytes_per_s(cluster, ranks)
     across = share * min(domain_gpus, ranks)
     own = (ranks - domain_gpus) / (ranks * share)
-    return Uplinks(
-        ring_bytes_per_s=min(up, across / ring) if ring > 1 else up,
-        exchange_s_per_byte=max(slowest, own * exchange) if exchange > 1 else slowest,
-        leaf_gpus=gpus,
-    )
+    return across / ring if ring > 1 else math.inf, own * exchange if exchange > 1 else 0.0
+
+
+def _group_cut(cluster: Cluster, wiring: Wiring, ranks: int, domain_gpus: int) -> Uplinks | None:
+    """Return what the links between groups of dragonfly-plus let through; ``None`` where there are none.
+
+    On shortest paths two groups have their t direct links, so that the c ranks of each exchange c^2 S / n
+    over those. Adaptive routing adds the paths past third groups: all links of a set of groups, and for a
+    ring half of g t (`detour_slowdown`).
+    """
+    if not wiring.pair_links:
+        return None
+    group_nodes = wiring.pod_leaves * wiring.group_nodes
+    nodes = _set_of(cluster, group_nodes, domain_gpus)
+    gpus = nodes * cluster.gpus_per_node
+    if gpus >= ranks:
+        return None
+    pair = wiring.networks * wiring.pair_links * _link_rate(cluster)
+    taken, adaptive = nodes // group_nodes, cluster.fabric.routing.kind is RoutingKind.ADAPTIVE
+    used = wiring.pods if adaptive else -(-ranks // (group_nodes * cluster.gpus_per_node))
+    crossing = taken * max(1, used - taken) * pair
+    slowest = max(below * (ranks - below) / ranks / crossing for below in {gpus, ranks % gpus})
+    if not adaptive and taken == 1 and ranks >= 2 * gpus:
+        slowest = max(slowest, gpus * gpus / ranks / pair)
+    ring = pair * max(1.0, wiring.pods / 2.0) if adaptive else pair
+    return Uplinks(ring_bytes_per_s=ring, exchange_s_per_byte=slowest, leaf_gpus=gpus)
+
+
+def _link_rate(cluster: Cluster) -> float:
+    return 0.0 if cluster.fabric.link is None else cluster.fabric.link.bytes_per_s
 
 
 def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
-    """Yield how oversubscription is priced.
+    """Yield how oversubscription is priced, and links between groups of dragonfly-plus.
 
     Parameters
     ----------
@@ -110,6 +190,15 @@ def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
     cluster
         What there is.
     """
+    if cluster.fabric.kind is FabricKind.DRAGONFLY_PLUS and uplinks is not None and uplinks.leaf_gpus:
+        yield f"dragonfly-plus: no faster than the links between groups, {_paths(cluster)}"
+    if cluster.fabric.table is not None and uplinks is not None:
+        yield (
+            "links: no faster than the most loaded link of the table, on shortest paths that split evenly "
+            "(longer ones carry nothing) and with the nodes in the order of their numbers"
+        )
+    if cluster.fabric.oversubscription <= 1:
+        return
     ratio = f"oversubscription {cluster.fabric.oversubscription:g}"
     if uplinks is None:
         yield f"{ratio} costs nothing: the GPUs do not leave their leaves, or the NVLink domains join them"
@@ -120,6 +209,12 @@ def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
         )
     else:
         yield f"{ratio}: the switches are not known, so half of an all-to-all is taken to cross the up-links"
+
+
+def _paths(cluster: Cluster) -> str:
+    if cluster.fabric.routing.kind is RoutingKind.ADAPTIVE:
+        return "which adaptive routing uses past third groups, too"
+    return "on shortest paths alone; adaptive routing would add those past third groups"
 
 
 def _gpu_bytes_per_s(cluster: Cluster, ranks: int) -> float:
@@ -165,6 +260,7 @@ def _wiring(cluster: Cluster) -> Wiring | None:
             ports=ports_for(switch, link.name),
             oversubscription=cluster.fabric.oversubscription,
             planes=cluster.fabric.planes,
+            groups=cluster.fabric.groups,
         )
     except InputError:
         return None

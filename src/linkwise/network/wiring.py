@@ -3,7 +3,8 @@
 A fabric is one or more networks that are alike and not joined (planes of a NIC, rails of rail-only). Each is
 a folded Clos network: leaves carry the links of nodes, spines join leaves, cores join pods of spines. Links
 between two tiers are spread evenly: every leaf has the same number of links to every spine of its pod, every
-spine the same number to every core of its group.
+spine the same number to every core of its group. Dragonfly+ has no cores: its pods are groups, each two of
+them joined by as many links.
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ class Wiring:
         Links of a spine towards cores; 0 with two tiers.
     group_cores
         Cores that spine i of every pod leads to; other spines lead to others. 0 with two tiers.
+    pair_links
+        Links between the spines of each two pods, the groups of dragonfly-plus; 0 elsewhere.
     arithmetic
         How the counts came about, one line each.
     """
@@ -73,6 +76,7 @@ class Wiring:
     pod_spines: int = 0
     core_links: int = 0
     group_cores: int = 0
+    pair_links: int = 0
     arithmetic: tuple[str, ...] = ()
 
     @property
@@ -134,6 +138,32 @@ class Wiring:
     def core_cables(self) -> int:
         """Return the cables between spines and cores, all networks."""
         return self.networks * self.spines * self.core_links
+
+    @property
+    def global_cables(self) -> int:
+        """Return the cables between groups of dragonfly-plus, all networks."""
+        return self.networks * (self.pods * (self.pods - 1) // 2) * self.pair_links
+
+    @property
+    def switch_cables(self) -> int:
+        """Return the cables between switches, all networks."""
+        return self.spine_cables + self.core_cables + self.global_cables
+
+    @property
+    def is_one_rate(self) -> bool:
+        """Return that all links carry the same."""
+        return True
+
+    @property
+    def global_oversubscription(self) -> float:
+        """Return links of the nodes of a full group over its links to all groups, were it one of them; or 1.
+
+        Traffic that is spread evenly over all nodes takes so much longer than the NICs on the links between
+        two groups.
+        """
+        if not self.pair_links:
+            return 1.0
+        return self.pod_leaves * self.down_links / (self.pods * self.pair_links)
 
     def leaf_of(self, node: int, link: int) -> int:
         """Return the leaf that one link of a node ends on; all counted from 0."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from linkwise.report.fabric_bill import FabricBillResult, fabric_bill
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.network.changed_fabric import ChangedFabric
     from linkwise.network.collisions import Collisions
+    from linkwise.network.failures import Failure
     from linkwise.network.optics import Optics
     from linkwise.network.wiring import Wiring
 
@@ -23,7 +24,14 @@ __all__ = [
     "FailureResult",
     "OpticsResult",
     "SwitchesResult",
+    "drawn_collisions",
+    "electricity_of",
     "fabric_result",
+    "failure_results",
+    "installed_gpus",
+    "installed_gpus_per_node",
+    "optics_result",
+    "price_words",
 ]
 
 
@@ -45,6 +53,14 @@ class CablesResult(_Result):
     node_leaf: int
     leaf_spine: int
     spine_core: int
+    same_tier: int = Field(
+        default=0, description="Between switches of one tier: groups of dragonfly-plus; absent where none."
+    )
+
+    @model_serializer(mode="wrap")
+    def _without_none(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        written: dict[str, Any] = write(self)
+        return {name: count for name, count in written.items() if count or name != "same_tier"}
 
 
 class OpticsResult(_Result):
@@ -119,7 +135,7 @@ class FabricResult(_Result):
         default=None, description="What it costs to buy and in a year; only where prices are given."
     )
     reach_nodes: list[int] = Field(
-        description="Most nodes that one tier of these switches joins, two tiers, three."
+        description="Most nodes that one tier of these switches joins, two, three; empty for kind links."
     )
     oversubscription: float = Field(
         description="Links down over links up at the fullest leaf, as wired; with changes at the worst leaf."
@@ -159,6 +175,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     from linkwise.network.built_fabric import build
     from linkwise.network.changed_fabric import changed_fabric
     from linkwise.network.clos import parts_of
+    from linkwise.network.failures import worst_failures
     from linkwise.network.optics import switch_power_w
     from linkwise.network.reach import reach_nodes
 
@@ -170,26 +187,29 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
     changed = changed_fabric(cluster, wiring) if cluster.changes else None
     full = full_bisection_bytes_per_s(wiring, link_bytes_per_s=link.bytes_per_s)
     collisions, collision_words = _collisions(cluster, wiring)
-    gpus_per_node = _installed_gpus_per_node(cluster)
+    gpus_per_node = installed_gpus_per_node(cluster)
     result = FabricResult(
         name=cluster.name,
         kind=str(wiring.kind),
         link=link.name,
         switch=switch,
         nodes=wiring.nodes,
-        gpus=wiring.nodes * gpus_per_node,
+        gpus=installed_gpus(cluster),
         tiers=wiring.tiers,
         networks=wiring.networks,
         ports=wiring.ports,
         switches=_switches(wiring),
         cables=CablesResult(
-            node_leaf=wiring.node_cables, leaf_spine=wiring.spine_cables, spine_core=wiring.core_cables
+            node_leaf=wiring.node_cables,
+            leaf_spine=wiring.spine_cables,
+            spine_core=wiring.core_cables,
+            same_tier=wiring.global_cables,
         ),
-        optics=_optics(optics),
+        optics=optics_result(optics),
         power_w=power_w,
         switch_power_w=None if each_w is None else wiring.switches * each_w,
-        electricity_usd_per_year=_electricity(cluster, power_w),
-        bill=fabric_bill(cluster, built, gpus=wiring.nodes * gpus_per_node),
+        electricity_usd_per_year=electricity_of(cluster, power_w),
+        bill=fabric_bill(cluster, built, gpus=installed_gpus(cluster)),
         reach_nodes=list(
             reach_nodes(
                 kind=wiring.kind,
@@ -202,7 +222,7 @@ def fabric_result(cluster: Cluster, wiring: Wiring) -> FabricResult:
         bisection_bytes_per_s=bisection,
         bisection_fraction=bisection / full if full else None,
         collisions=collisions,
-        failures=_failures(wiring, gpus_per_node),
+        failures=failure_results(worst_failures(wiring, gpus_per_node=gpus_per_node)),
         arithmetic=list(wiring.arithmetic),
         assumptions=list(_assumptions(cluster, wiring, optics, collision_words)),
     )
@@ -214,6 +234,7 @@ def _with_changes(
 ) -> FabricResult:
     """Return the result with what changes leave of the fabric as built."""
     from linkwise.network.clos import parts_of
+    from linkwise.network.failures import worst_failures
 
     _, link = parts_of(cluster)
     bisection = changed.bisection_bytes_per_s(link_bytes_per_s=link.bytes_per_s)
@@ -230,7 +251,11 @@ def _with_changes(
             "bisection_fraction": bisection / of if of else None,
             "changes": [change.words for change in cluster.changes],
             "as_built": built,
-            "failures": _failures(changed.wiring, _installed_gpus_per_node(cluster), changed),
+            "failures": failure_results(
+                changed.failures(
+                    worst_failures(changed.wiring, gpus_per_node=installed_gpus_per_node(cluster))
+                )
+            ),
             "assumptions": [*result.assumptions, *_CHANGE_WORDS],
         }
     )
@@ -247,13 +272,32 @@ def _assumptions(
     yield from _wiring_words(wiring, cluster.fabric.oversubscription)
     yield f"power: {switch_power_w(parts_of(cluster)[0])[1]}"
     yield optics.words
-    yield from _price_words(cluster)
+    yield from price_words(cluster)
     yield from collision_words
     yield "failures: one part at a time, and traffic spreads evenly over the links that are left"
 
 
-def _installed_gpus_per_node(cluster: Cluster) -> int:
-    """Return the GPUs of one node that is wired, in use or not."""
+def installed_gpus(cluster: Cluster) -> int:
+    """Return the GPUs of all nodes that are wired, in use or not.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
+    if cluster.parts:
+        return sum(part.nodes * part.gpus_per_node for part in cluster.parts)
+    return cluster.nodes * installed_gpus_per_node(cluster)
+
+
+def installed_gpus_per_node(cluster: Cluster) -> int:
+    """Return the GPUs of one node that is wired, in use or not.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
     if cluster.system is None:
         return cluster.gpus_per_node
     from linkwise import catalog
@@ -261,7 +305,16 @@ def _installed_gpus_per_node(cluster: Cluster) -> int:
     return catalog.system(cluster.system).gpus_per_node
 
 
-def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
+def electricity_of(cluster: Cluster, power_w: float | None) -> float | None:
+    """Return what electricity costs in a year; ``None`` where power or price is not known [USD].
+
+    Parameters
+    ----------
+    cluster
+        With prices, or without.
+    power_w
+        Of the fabric [W].
+    """
     from linkwise.network.optics import electricity_usd_per_year
 
     if cluster.prices is None or power_w is None:
@@ -269,7 +322,14 @@ def _electricity(cluster: Cluster, power_w: float | None) -> float | None:
     return electricity_usd_per_year(power_w, cluster.prices)
 
 
-def _price_words(cluster: Cluster) -> Iterator[str]:
+def price_words(cluster: Cluster) -> Iterator[str]:
+    """Yield what prices count.
+
+    Parameters
+    ----------
+    cluster
+        With prices, or without.
+    """
     prices = cluster.prices
     if prices is None:
         return
@@ -286,12 +346,14 @@ _CHANGE_WORDS = (
 )
 
 
-def _failures(
-    wiring: Wiring, gpus_per_node: int, changed: ChangedFabric | None = None
-) -> list[FailureResult]:
-    from linkwise.network.failures import worst_failures
+def failure_results(found: Iterable[Failure]) -> list[FailureResult]:
+    """Return failures as they are published.
 
-    built = worst_failures(wiring, gpus_per_node=gpus_per_node)
+    Parameters
+    ----------
+    found
+        The worst of each class.
+    """
     return [
         FailureResult(
             part=each.part,
@@ -301,7 +363,7 @@ def _failures(
             remaining_fraction=each.remaining_fraction,
             cut_off_gpus=each.cut_off_gpus,
         )
-        for each in (built if changed is None else changed.failures(built))
+        for each in found
     ]
 
 
@@ -313,7 +375,14 @@ def _switches(wiring: Wiring) -> SwitchesResult:
     )
 
 
-def _optics(optics: Optics) -> OpticsResult:
+def optics_result(optics: Optics) -> OpticsResult:
+    """Return transceivers as they are published.
+
+    Parameters
+    ----------
+    optics
+        As counted.
+    """
     return OpticsResult(
         ends=optics.ends,
         modules=optics.modules,
@@ -335,10 +404,19 @@ def _collisions(cluster: Cluster, wiring: Wiring) -> tuple[CollisionsResult, tup
     from linkwise.network.collisions import collisions_of
 
     found = collisions_of(wiring, queue_pairs=routing.queue_pairs)
-    return _drawn(str(routing.kind), found), _collision_words(wiring, found)
+    return drawn_collisions(str(routing.kind), found), _collision_words(wiring, found)
 
 
-def _drawn(routing: str, found: Collisions) -> CollisionsResult:
+def drawn_collisions(routing: str, found: Collisions) -> CollisionsResult:
+    """Return collisions as they are published.
+
+    Parameters
+    ----------
+    routing
+        Its name.
+    found
+        As drawn.
+    """
     return CollisionsResult(
         routing=routing,
         queue_pairs=found.queue_pairs,
@@ -366,7 +444,11 @@ def _collision_words(wiring: Wiring, found: Collisions) -> tuple[str, ...]:
     words = [pattern]
     if not found.seeds:
         words.append(f"collisions: {found.flows:,} flows are too many to draw")
-    if found.exact_mean is None:
+    if wiring.pair_links:
+        words.append("collisions: flows to other groups take the links between the two groups alone")
+    if found.exact_mean is None and 0 < wiring.pair_links < wiring.pod_spines:
+        words.append("collisions: no exact law, as few spines of a group lead to each other one")
+    elif found.exact_mean is None:
         words.append("collisions: too many queue pairs for the exact law; so many spread almost evenly")
     words.append(
         f"collisions: pauses (PFC) that spread are not counted; a few packet simulations of {wiring.tiers} "
@@ -384,5 +466,19 @@ def _wiring_words(wiring: Wiring, allowed: float) -> Iterator[str]:
             f"wiring: oversubscription {allowed:g} to 1 is not reached, {fitting}, which has no up-links; "
             "leaves that exist are not drawn where fewer suffice"
         )
+    yield from _group_words(wiring)
     if wiring.networks > 1 and wiring.node_links < wiring.nics:
         yield "rail-only: rails are joined by NVLink inside nodes alone"
+
+
+def _group_words(wiring: Wiring) -> Iterator[str]:
+    """Yield what the links between groups of dragonfly-plus let through."""
+    if not wiring.pair_links:
+        return
+    from linkwise.network.dragonfly import detour_slowdown, direct_slowdown
+
+    direct, detour = direct_slowdown(wiring), detour_slowdown(wiring)
+    yield (
+        f"dragonfly-plus: where every group sends to one other alone, direct links take {direct:.3g} times "
+        f"as long as the NICs; adaptive routing past third groups {detour:.3g} times, if it spreads ideally"
+    )

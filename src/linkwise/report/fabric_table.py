@@ -54,7 +54,8 @@ def _heading(result: FabricResult) -> Iterator[str]:
     if result.changes:
         yield f"Changes: {counted(len(result.changes), 'entry', 'entries')}; parts are counted as built"
     if result.networks > 1:
-        yield f"{result.networks} networks that are alike and not joined; counts are of all of them"
+        alike = "" if result.kind == "links" else "alike and "
+        yield f"{result.networks} networks that are {alike}not joined; counts are of all of them"
 
 
 def _print_parts(result: FabricResult, console: Console) -> None:
@@ -65,7 +66,9 @@ def _print_parts(result: FabricResult, console: Console) -> None:
         rows = [(*rows[0][:2], drawn)]
     else:
         rows.append(("all switches", f"{sum(count for _, count in result.switches):,}", drawn))
-    rows += [(f"cables {tier.replace('_', '-')}", f"{count:,}", "") for tier, count in result.cables if count]
+    rows += [
+        (f"cables {_between(tier, result.kind)}", f"{count:,}", "") for tier, count in result.cables if count
+    ]
     rows.append(("transceivers", f"{optics.modules:,}", _power(optics.power_w, f"{optics.ends:,} ends")))
     if result.power_w is not None:
         each = format_quantity(result.power_w / result.gpus, "w")
@@ -77,6 +80,13 @@ def _print_parts(result: FabricResult, console: Console) -> None:
     columns = [Column(heading="count", cells=counts), Column(heading="power", cells=powers, justify="left")]
     for table in split_table(columns, key=key, width=console.width):
         console.print(table, crop=False)
+
+
+def _between(tier: str, kind: str) -> str:
+    """Return where cables of a tier run, as a reader calls it."""
+    if tier == "same_tier":
+        return "group-group" if kind == "dragonfly-plus" else "within a tier"
+    return tier.replace("_", "-")
 
 
 def _power(power_w: float | None, of: str) -> str:
@@ -103,7 +113,8 @@ def _capacity(result: FabricResult) -> Iterator[str]:
         yield f"Oversubscription at the fullest leaf, as wired: {result.oversubscription:.3g} to 1"
     tiers = ("one switch", "two tiers", "three tiers")
     reach = ", ".join(f"{name} {nodes:,}" for name, nodes in zip(tiers, result.reach_nodes, strict=False))
-    yield f"Most nodes that these switches join: {reach}"
+    if reach:
+        yield f"Most nodes that these switches join: {reach}"
     yield from _collision_lines(result.collisions)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING
-from xml.sax.saxutils import escape
 
+from linkwise.report.svg import BOX, COLOURS, LETTER, Box, drawn, fitting, line, printable, svg, text
 from linkwise.report.wording import counted
 
 if TYPE_CHECKING:
@@ -15,25 +16,13 @@ if TYPE_CHECKING:
 __all__ = ["topology_svg"]
 
 _WIDTH, _LEFT, _RIGHT = 1240, 130, 250
-_ROW, _TOP, _BOX = 130, 80, 34
-_COLOURS = {"core": "#7c3aed", "spine": "#2563eb", "leaf": "#0d9488", "node": "#475569"}
+_ROW, _TOP = 130, 80
 _MOST_PODS, _SPINE_PITCH = 3, 82.0
-_LETTER = 6.6
-"""Width of a letter of a name [px]."""
+_ARC = 60
+"""Room for the links between groups [px]."""
 
 _SLOTS = 16
 """Leaves and gaps that fit side by side with legible names."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Box:
-    """Something drawn: what it is, its middle and its width [px]."""
-
-    tier: str
-    name: str
-    x: float
-    y: float
-    width: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +47,12 @@ def topology_svg(wiring: Wiring, *, title: str) -> str:
     Notes
     -----
     Of long rows the first and last parts are drawn, and dots between them; counts in the margin are of the
-    whole network. Spine i of every pod leads to the cores of group i, which are one box.
+    whole network. Spine i of every pod leads to the cores of group i, which are one box. An arc is the links
+    between two groups of dragonfly-plus.
     """
     tiers = ["node", "leaf", *(["spine"] if wiring.spines else []), *(["core"] if wiring.cores else [])]
-    rows = {tier: _TOP + _ROW * (len(tiers) - 1 - place) for place, tier in enumerate(tiers)}
+    top = _TOP + (_ARC if wiring.pair_links else 0)
+    rows = {tier: top + _ROW * (len(tiers) - 1 - place) for place, tier in enumerate(tiers)}
     leaves, dots = _leaf_row(wiring, rows)
     nodes = list(_node_row(wiring, leaves, rows["node"]))
     spines, more = _spine_row(wiring, rows["spine"]) if wiring.spines else ({}, [])
@@ -72,28 +63,17 @@ def topology_svg(wiring: Wiring, *, title: str) -> str:
         *((box, cores[place]) for (_, place), box in spines.items() if cores),
     ]
     boxes = [*leaves.values(), *(box for box, _ in nodes), *spines.values(), *cores.values()]
-    height = _TOP + _ROW * (len(tiers) - 1) + 70
-    opening = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
-        f'height="{height}" font-family="sans-serif" font-size="12">'
-    )
-    return "\n".join(
-        [
-            opening,
-            f'<rect width="{_WIDTH}" height="{height}" fill="white"/>',
-            _text(20, 28, _printable(title), size=17, weight="bold"),
-            _text(20, 48, _subtitle(wiring), fill="#475569"),
-            *(_line(below, above) for below, above in lines),
-            *(_drawn(box) for box in boxes),
-            *(_text(x, y + 5, "...", size=20, anchor="middle") for x, y in (*dots, *more, *rest)),
-            *_margins(wiring, rows),
-            "</svg>\n",
-        ]
-    )
-
-
-def _printable(text: str) -> str:
-    return "".join(each if each.isprintable() else " " for each in text)
+    height = top + _ROW * (len(tiers) - 1) + 70
+    parts = [
+        text(20, 28, printable(title), size=17, weight="bold"),
+        text(20, 48, _subtitle(wiring), fill="#475569"),
+        *(line(below, above) for below, above in lines),
+        *_arcs(wiring, rows.get("spine", 0)),
+        *(drawn(box) for box in boxes),
+        *(text(x, y + 5, "...", size=20, anchor="middle") for x, y in (*dots, *more, *rest)),
+        *_margins(wiring, rows),
+    ]
+    return svg(_WIDTH, height, parts)
 
 
 def _subtitle(wiring: Wiring) -> str:
@@ -152,9 +132,9 @@ def _slots_of_split_groups(wiring: Wiring, pod: int) -> list[_Slot]:
 
 def _leaf_row(
     wiring: Wiring, rows: Mapping[str, float]
-) -> tuple[dict[_Slot, _Box], list[tuple[float, float]]]:
+) -> tuple[dict[_Slot, Box], list[tuple[float, float]]]:
     """Return the leaves drawn, by slot, and where dots stand for others and for what goes with them."""
-    boxes: dict[_Slot, _Box] = {}
+    boxes: dict[_Slot, Box] = {}
     dots: list[tuple[float, float]] = []
     spans = _spans(wiring)
     for pod, left, right in spans:
@@ -170,17 +150,12 @@ def _leaf_row(
                 continue
             number = f"{slot.group * wiring.group_leaves + slot.leaf + 1}"
             width = min(90.0, pitch - 6)
-            name = _fitting((f"leaf {number}", number), width)
-            boxes[slot] = _Box(tier="leaf", name=name, x=x, y=rows["leaf"], width=width)
+            name = fitting((f"leaf {number}", number), width)
+            boxes[slot] = Box(tier="leaf", name=name, x=x, y=rows["leaf"], width=width)
     return boxes, dots
 
 
-def _fitting(names: Sequence[str], width: float) -> str:
-    """Return the first name that fits a box of that width [px], else the last."""
-    return next((name for name in names if _LETTER * len(name) + 6 <= width), names[-1])
-
-
-def _node_row(wiring: Wiring, leaves: dict[_Slot, _Box], y: float) -> Iterator[tuple[_Box, list[_Slot]]]:
+def _node_row(wiring: Wiring, leaves: dict[_Slot, Box], y: float) -> Iterator[tuple[Box, list[_Slot]]]:
     """Yield the nodes of each group drawn as one box, with the leaves they are on."""
     for pod, group in dict.fromkeys((slot.pod, slot.group) for slot in leaves):
         slots = [slot for slot in leaves if (slot.pod, slot.group) == (pod, group)]
@@ -189,11 +164,11 @@ def _node_row(wiring: Wiring, leaves: dict[_Slot, _Box], y: float) -> Iterator[t
         numbers = f"{first:,}-{last:,}" if last > first else f"{first:,}"
         left, right = leaves[slots[0]], leaves[slots[-1]]
         width = max(left.width, (right.x - left.x) * 0.8)
-        name = _fitting((f"nodes {numbers}" if last > first else f"node {numbers}", numbers), width)
-        yield _Box(tier="node", name=name, x=(left.x + right.x) / 2, y=y, width=width), slots
+        name = fitting((f"nodes {numbers}" if last > first else f"node {numbers}", numbers), width)
+        yield Box(tier="node", name=name, x=(left.x + right.x) / 2, y=y, width=width), slots
 
 
-def _spine_row(wiring: Wiring, y: float) -> tuple[dict[tuple[int, int], _Box], list[tuple[float, float]]]:
+def _spine_row(wiring: Wiring, y: float) -> tuple[dict[tuple[int, int], Box], list[tuple[float, float]]]:
     """Return the spines drawn, by pod and place in it, and where dots stand for others."""
     boxes, dots = {}, []
     for pod, left, right in _spans(wiring):
@@ -205,13 +180,13 @@ def _spine_row(wiring: Wiring, y: float) -> tuple[dict[tuple[int, int], _Box], l
                 dots.append((x, y))
             else:
                 name = f"spine {pod * wiring.pod_spines + place + 1}"
-                boxes[pod, place] = _Box(tier="spine", name=name, x=x, y=y, width=_SPINE_PITCH - 8)
+                boxes[pod, place] = Box(tier="spine", name=name, x=x, y=y, width=_SPINE_PITCH - 8)
     return boxes, dots
 
 
 def _core_row(
-    wiring: Wiring, spines: Mapping[tuple[int, int], _Box], y: float
-) -> tuple[dict[int, _Box], list[tuple[float, float]]]:
+    wiring: Wiring, spines: Mapping[tuple[int, int], Box], y: float
+) -> tuple[dict[int, Box], list[tuple[float, float]]]:
     """Return the cores of the spines drawn, by the place of these in a pod, and where dots stand."""
     places: list[int | None] = list(dict.fromkeys(place for _, place in spines))
     if len(places) < wiring.pod_spines:
@@ -224,8 +199,22 @@ def _core_row(
         first = place * wiring.group_cores + 1
         last = first + wiring.group_cores - 1
         name = f"cores {first}-{last}" if last > first else f"core {first}"
-        boxes[place] = _Box(tier="core", name=name, x=x, y=y, width=_LETTER * len(name) + 16)
+        boxes[place] = Box(tier="core", name=name, x=x, y=y, width=LETTER * len(name) + 16)
     return boxes, dots
+
+
+def _arcs(wiring: Wiring, y: float) -> Iterator[str]:
+    """Yield an arc for the links of each two groups drawn."""
+    if not wiring.pair_links:
+        return
+    middles = [(left + right) / 2 for pod, left, right in _spans(wiring) if pod is not None]
+    foot = y - BOX / 2
+    for (place, one), (far, other) in combinations(enumerate(middles), 2):
+        lift = foot - _ARC * (0.6 if far - place == 1 else 1.0)
+        yield (
+            f'<path d="M {one:.1f} {foot:.1f} Q {(one + other) / 2:.1f} {2 * lift - foot:.1f} {other:.1f} '
+            f'{foot:.1f}" fill="none" stroke="#94a3b8" stroke-width="2"/>'
+        )
 
 
 def _spread(left: float, right: float, shown: Sequence[int | None]) -> Iterator[tuple[float, int | None]]:
@@ -243,8 +232,11 @@ def _margins(wiring: Wiring, rows: Mapping[str, float]) -> Iterator[str]:
         "spine": counted(wiring.spines, "spine"),
         "core": counted(wiring.cores, "core"),
     }
+    if wiring.pods > 1:
+        counts["pod"] = counted(wiring.pods, "group" if wiring.pair_links else "pod")
+        yield text(20, rows["spine"] + 22, counts["pod"], fill=COLOURS["spine"], size=12)
     for tier, y in rows.items():
-        yield _text(20, y + 4, counts[tier], fill=_COLOURS[tier], weight="bold", size=13)
+        yield text(20, y + 4, counts[tier], fill=COLOURS[tier], weight="bold", size=13)
     x = _WIDTH - _RIGHT + 25
     cables = {
         "leaf": (wiring.nodes * wiring.node_links, f"{wiring.node_links} of each node"),
@@ -254,38 +246,9 @@ def _margins(wiring: Wiring, rows: Mapping[str, float]) -> Iterator[str]:
     for tier, (count, words) in cables.items():
         if tier in rows:
             y = rows[tier] + _ROW / 2
-            yield _text(x, y - 4, counted(count, "cable"), weight="bold")
-            yield _text(x, y + 12, words, fill="#475569")
-
-
-def _line(below: _Box, above: _Box) -> str:
-    foot, head = below.y - _BOX / 2, above.y + _BOX / 2
-    return (
-        f'<line x1="{below.x:.1f}" y1="{foot:.1f}" x2="{above.x:.1f}" y2="{head:.1f}" stroke="#94a3b8" '
-        'stroke-width="1"/>'
-    )
-
-
-def _drawn(box: _Box) -> str:
-    left, top = box.x - box.width / 2, box.y - _BOX / 2
-    return (
-        f'<rect x="{left:.1f}" y="{top:.1f}" width="{box.width:.1f}" height="{_BOX}" rx="4" '
-        f'fill="{_COLOURS[box.tier]}"/>'
-        + _text(box.x, box.y + 4, box.name, fill="white", anchor="middle", size=11)
-    )
-
-
-def _text(
-    x: float,
-    y: float,
-    words: str,
-    *,
-    size: int = 12,
-    fill: str = "#0f172a",
-    weight: str = "normal",
-    anchor: str = "start",
-) -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" fill="{fill}" font-weight="{weight}" '
-        f'text-anchor="{anchor}">{escape(words)}</text>'
-    )
+            yield text(x, y - 4, counted(count, "cable"), weight="bold")
+            yield text(x, y + 12, words, fill="#475569")
+    if wiring.pair_links:
+        y = rows["spine"] - BOX
+        yield text(x, y - 4, counted(wiring.global_cables // wiring.networks, "cable"), weight="bold")
+        yield text(x, y + 12, f"{wiring.pair_links} between two groups", fill="#475569")

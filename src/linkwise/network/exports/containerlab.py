@@ -33,7 +33,7 @@ def containerlab_yaml(cluster: Cluster) -> str:
         When its fabric cannot be wired, or has more cables than `MOST_CABLES`.
     """
     wiring = wiring_of(cluster)
-    cables = wiring.node_cables + wiring.spine_cables + wiring.core_cables
+    cables = wiring.node_cables + wiring.switch_cables
     if cables > MOST_CABLES:
         raise InputError(
             f"{cluster.name} has {cables:,} cables, more than the {MOST_CABLES:,} that a lab of containers "

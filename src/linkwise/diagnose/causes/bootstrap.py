@@ -1,0 +1,136 @@
+"""The start over TCP fails though the interface is a sensible one."""
+
+from __future__ import annotations
+
+from linkwise.diagnose.addresses import address_of_peer, bootstrap_interfaces, known_addresses
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.readers.job_log.values import Sighting
+
+__all__ = ["bootstrap"]
+
+
+def bootstrap(facts: Facts) -> Finding | None:
+    """Return the finding when foreign traffic, a taken address or a wrong choice of subnet breaks the start.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    rules = (_foreign, _crossed, _looped, _without_address, _rendezvous)
+    return next((found for rule in rules if (found := rule(facts)) is not None), None)
+
+
+def _foreign(facts: Facts) -> Finding | None:
+    """Find a connection that is closed by an address that is none of the job's."""
+    if facts.channels:
+        return None
+    known = known_addresses(facts)
+    lines = [each for each in facts.warned("closed") if _is_foreign(each, known)]
+    if not lines:
+        return None
+    seen = facts.seen("scan_seen")
+    sure = Confidence.HIGH if seen else Confidence.MEDIUM
+    return _found(
+        sure,
+        [*lines, *seen],
+        explanation="A connection to the port NCCL starts from came from an address that is no host of the"
+        " job, and was closed. Port scanners and monitoring agents do that.",
+        fix=(
+            "keep scanners off the ports of jobs, or use an interface they do not reach (NCCL_SOCKET_IFNAME)",
+        ),
+        check="who owns the address in the line; whether it comes at the same time each day",
+    )
+
+
+def _is_foreign(line: Sighting, known: frozenset[str]) -> bool:
+    """Return whether the peer is no host of the job: neither known nor in a subnet (/24) of those."""
+    address = address_of_peer(line.fields.get("peer", ""))
+    if address is None or address in known or ":" in address:
+        return False
+    subnets = {each.rpartition(".")[0] for each in known}
+    return bool(known) and address.rpartition(".")[0] not in subnets
+
+
+def _crossed(facts: Facts) -> Finding | None:
+    lines = facts.warned("wrong_handshake", "bootstrap_mismatch")
+    if not lines:
+        return None
+    return _found(
+        Confidence.MEDIUM,
+        list(lines),
+        explanation="A connection reached a process it was not meant for: its first words are not those"
+        " NCCL expects. Two hosts with one address, two NICs with equal addresses, or foreign traffic"
+        " cross connections so.",
+        fix=("give every interface an address of its own",),
+        check="ip -br addr on all hosts, sorted by address: no address twice",
+    )
+
+
+def _looped(facts: Facts) -> Finding | None:
+    """Find the loopback chosen although a routable NCCL_COMM_ID names the subnet."""
+    ids = facts.settings("NCCL_COMM_ID")
+    loops = [each for each in bootstrap_interfaces(facts) if each.is_loopback]
+    lines = facts.warned("connect_failed")
+    if not ids or not loops or not lines or ids[0].fields.get("value", "").startswith(("127.", "localhost")):
+        return None
+    return _found(
+        Confidence.HIGH,
+        [*lines, *(each.line for each in loops), *ids],
+        explanation="NCCL starts over the loopback although NCCL_COMM_ID names an address of another"
+        " interface: its test of the subnet went wrong, as it does in releases around 2.29.",
+        fix=("NCCL_SOCKET_IFNAME=NAME of the interface with the address of NCCL_COMM_ID", "use a newer NCCL"),
+        check="the line 'Bootstrap: Using' with NCCL_SOCKET_IFNAME set",
+    )
+
+
+def _without_address(facts: Facts) -> Finding | None:
+    refused = [each for each in facts.warned("socket_failed") if "Address family" in each.evidence.text]
+    none = facts.warned("interface_none")
+    if not refused and (not none or facts.settings("NCCL_SOCKET_IFNAME")):
+        return None
+    return _found(
+        Confidence.MEDIUM,
+        [*refused, *none],
+        explanation="There is no interface with a usable IP address where the process runs, as in a"
+        " container without a network or with IPv6 switched off in the kernel.",
+        fix=("give the container a network (--network=host)",),
+        check="ip -br addr, where the job runs",
+    )
+
+
+def _rendezvous(facts: Facts) -> Finding | None:
+    """Find the framework's own start, before NCCL's, that fails."""
+    taken, unreached = facts.seen("store_taken"), facts.seen("store_unreached")
+    if not taken and not unreached:
+        return None
+    return _found(
+        Confidence.HIGH if taken else Confidence.LOW,
+        [*taken, *unreached],
+        explanation="The processes do not find each other through PyTorch's store, before NCCL begins: "
+        + (
+            "another process holds its port."
+            if taken
+            else "nothing answers at the master's address and port, or a filter is in between."
+        ),
+        fix=(
+            "choose a free port for each job: --rdzv-endpoint HOST:PORT, MASTER_PORT",
+            "MASTER_ADDR must be the address of rank 0's host on a network that all hosts share",
+        ),
+        check="ss -ltnp on rank 0's host; nc -vz MASTER_ADDR MASTER_PORT on the others",
+    )
+
+
+def _found(
+    confidence: Confidence, proof: list[Sighting], *, explanation: str, fix: tuple[str, ...], check: str
+) -> Finding:
+    return finding(
+        "bootstrap",
+        Severity.BROKEN,
+        confidence,
+        proof=proof,
+        explanation=explanation,
+        fix=fix,
+        next_check=check,
+    )

@@ -1,0 +1,54 @@
+"""The CUDA driver is too old or does not match what runs on it."""
+
+from __future__ import annotations
+
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.readers.job_log.values import Sighting
+
+__all__ = ["driver"]
+
+
+def driver(facts: Facts) -> Finding | None:
+    """Return the finding when CUDA itself says so.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    lines = facts.seen("cuda_driver_old", "cuda_combination")
+    insufficient = [
+        each for each in facts.seen("cuda_failure", "cuda_error", "nvml_failed") if _is_of_driver(each)
+    ]
+    if not lines and not insufficient:
+        return None
+    return finding(
+        "driver",
+        Severity.BROKEN,
+        Confidence.HIGH,
+        proof=[*lines, *insufficient, *facts.seen("driver_version")],
+        explanation=(
+            "The NVIDIA driver of the host is older than the CUDA runtime in use needs, or the"
+            " compatibility libraries do not fit it. Nothing can run on the GPU, so what follows is an"
+            " echo."
+        ),
+        fix=(
+            "update the driver to the release that the CUDA runtime names, on every host",
+            "or use an image with an older CUDA",
+        ),
+        next_check="nvidia-smi (CUDA Version at the top right is the most the driver takes)",
+    )
+
+
+_TEXTS = (
+    "driver version is insufficient",
+    "unsupported display driver / cuda driver combination",
+    "forward compatibility was attempted",
+    "compiled with an unsupported toolchain",
+    "Driver/library version mismatch",
+)
+
+
+def _is_of_driver(line: Sighting) -> bool:
+    return any(word in line.fields.get("text", "") for word in _TEXTS)

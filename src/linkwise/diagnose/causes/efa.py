@@ -1,0 +1,127 @@
+"""The AWS stack: the provider or the plug-in is missing, or a security group shuts EFA off."""
+
+from __future__ import annotations
+
+from linkwise.diagnose.facts import Facts, lines_of
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.readers.job_log.values import Evidence, Sighting
+
+__all__ = ["efa"]
+
+_WITH_GPUDIRECT = ("p4", "p5", "p6")
+
+
+def efa(facts: Facts) -> Finding | None:
+    """Return the finding when lines of the OFI plug-in or of libfabric tell of it.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    return _refused(facts) or _without_provider(facts) or _without_plugin(facts) or _without_gpudirect(facts)
+
+
+def _refused(facts: Facts) -> Finding | None:
+    lines: list[Sighting | Evidence] = [
+        *facts.warned("ofi_request", "ofi_address"),
+        *facts.seen("ofi_provider_error"),
+    ]
+    if not lines:
+        return None
+    return finding(
+        "efa",
+        Severity.BROKEN,
+        Confidence.HIGH,
+        proof=lines,
+        explanation=(
+            "EFA traffic to the peer is not let through. EFA is no IP traffic: the security group needs a"
+            " rule for all traffic to itself, inbound and outbound, and 0.0.0.0/0 does not cover it."
+        ),
+        fix=(
+            "add an inbound and an outbound rule: all traffic, from and to the security group itself",
+            "keep all instances in one security group and one subnet",
+        ),
+        next_check="fi_pingpong -p efa between two of the hosts; ping and TCP prove nothing here",
+    )
+
+
+def _is_on_sockets(facts: Facts) -> bool:
+    names = facts.used_networks or facts.networks
+    return bool(names) and all(name == "Socket" for name in names)
+
+
+def _without_provider(facts: Facts) -> Finding | None:
+    lines = facts.seen("ofi_no_provider")
+    if not lines:
+        return None
+    return _missing(
+        facts,
+        Confidence.HIGH,
+        list(lines),
+        "The OFI plug-in is loaded, but libfabric offers it no EFA provider, so NCCL goes on to the next"
+        " network. Later lines about libibverbs are only that next attempt.",
+    )
+
+
+def _without_plugin(facts: Facts) -> Finding | None:
+    devices = [
+        output.evidence_at(number)
+        for output in facts.log.commands
+        for number, line in enumerate(output.lines)
+        if "Elastic Fabric Adapter" in line or "provider: efa" in line
+    ]
+    if not devices or not _is_on_sockets(facts):
+        return None
+    return _missing(
+        facts,
+        Confidence.HIGH,
+        [*devices, *facts.seen("plugin_missing")],
+        "The host has EFA devices, and NCCL uses sockets: the plug-in aws-ofi-nccl is not found.",
+    )
+
+
+def _missing(
+    facts: Facts, confidence: Confidence, proof: list[Sighting | Evidence], explanation: str
+) -> Finding:
+    chosen = [each for each in facts.seen("network") if each.fields["name"] == "Socket"]
+    return finding(
+        "efa",
+        Severity.SLOW if _is_on_sockets(facts) or not facts.has_failed else Severity.BROKEN,
+        confidence,
+        proof=[*proof, *chosen],
+        explanation=explanation,
+        fix=(
+            (
+                "install the EFA software (efa_installer.sh) in the image, and put /opt/amazon/efa/lib and"
+                " /opt/amazon/ofi-nccl/lib into LD_LIBRARY_PATH"
+            ),
+            (
+                "give the container the devices: --device=/dev/infiniband, or vpc.amazonaws.com/efa on"
+                " Kubernetes"
+            ),
+        ),
+        next_check="fi_info -p efa, where the job runs; then 'Selected provider is efa' in the log",
+    )
+
+
+def _without_gpudirect(facts: Facts) -> Finding | None:
+    over = [each for each in facts.net_channels if "Libfabric" in each.network]
+    without = [each for each in over if not each.is_gpudirect]
+    platforms = [each.fields["platform"] for each in facts.seen("ofi_topology_file")]
+    has_it = any(each.startswith(_WITH_GPUDIRECT) for each in platforms)
+    if not without or (platforms and not has_it):
+        return None
+    return finding(
+        "efa",
+        Severity.SLOW,
+        Confidence.MEDIUM if has_it or len(without) < len(over) else Confidence.LOW,
+        proof=lines_of(without),
+        where=[each.host for each in without if each.host],
+        explanation=(
+            "Traffic goes over EFA without GPUDirect RDMA, staged in host memory. P4d and later instances"
+            " can do without the copy."
+        ),
+        fix=("install an EFA driver with GPUDirect support, and the plug-in's current release",),
+        next_check="cat /sys/class/infiniband/*/device/p2p; look for GDRDMA in the channel lines",
+    )

@@ -1,0 +1,41 @@
+"""A port goes down and up: a cable, a transceiver or a switch port is bad."""
+
+from __future__ import annotations
+
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.verbs import completions, port_events
+
+__all__ = ["link_flap"]
+
+
+def link_flap(facts: Facts) -> Finding | None:
+    """Return the finding when a NIC reports that its port went down, or the kernel does.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    events = port_events(facts)
+    down = facts.seen("link_down")
+    if not events and not (down and completions(facts)):
+        return None
+    hosts = list(dict.fromkeys(each.host for each in events if each.host))
+    has_failed = bool(completions(facts)) or facts.has_failed
+    return finding(
+        "link_flap",
+        Severity.BROKEN if has_failed else Severity.SLOW,
+        Confidence.HIGH,
+        proof=[*events, *down, *completions(facts)],
+        where=hosts or None,
+        explanation=(
+            f"A port of {', '.join(hosts) or 'a host'} went down while the job ran. Transfers to it are"
+            " retried until they are given up; errors on other hosts follow from that."
+        ),
+        fix=(
+            "reseat or replace the cable or transceiver of the port; drain the host until then",
+            "NCCL_IB_TIMEOUT=22 NCCL_IB_RETRY_CNT=7 bridge an outage of some seconds",
+        ),
+        next_check="dmesg | grep -i 'link' and mlxlink -d DEVICE on the host named here; the switch's log",
+    )

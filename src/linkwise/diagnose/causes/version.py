@@ -1,0 +1,85 @@
+"""Different NCCL libraries on the ranks, or one too old for the GPU."""
+
+from __future__ import annotations
+
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.readers.job_log.values import Sighting
+
+__all__ = ["version"]
+
+
+def version(facts: Facts) -> Finding | None:
+    """Return the finding when versions differ and that shows, or the library does not know the GPU.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
+    return _refused(facts) or _differing(facts) or _too_old(facts)
+
+
+def _refused(facts: Facts) -> Finding | None:
+    lines = facts.seen("version_mismatch")
+    return _mixed(Confidence.HIGH, list(lines)) if lines else None
+
+
+def _differing(facts: Facts) -> Finding | None:
+    printed: dict[str, Sighting] = {}
+    for each in facts.seen("version"):
+        if each.level != "LAST" and "NCCL error" not in each.evidence.text:
+            printed.setdefault(each.fields["version"], each)
+    empty = [each for each in facts.warned("address_family") if each.fields["family"] == "0"]
+    crossed = facts.warned("wrong_handshake", "mismatch")
+    if len(printed) > 1 and (empty or crossed or facts.stuck):
+        return _mixed(Confidence.HIGH, [*printed.values(), *empty, *crossed])
+    if empty:
+        return _mixed(Confidence.LOW, empty)
+    return None
+
+
+def _mixed(confidence: Confidence, proof: list[Sighting]) -> Finding:
+    return finding(
+        "version",
+        Severity.BROKEN,
+        confidence,
+        proof=proof,
+        explanation=(
+            "The ranks load different releases of NCCL, which do not understand each other's first message:"
+            " the address of a peer then arrives empty. A second libnccl in a path or image is the usual"
+            " reason."
+        ),
+        fix=(
+            (
+                "use one image or environment on all hosts; leave LD_LIBRARY_PATH and LD_PRELOAD without a"
+                " libnccl"
+            ),
+            "pip install the same nvidia-nccl-cuXX on every host",
+        ),
+        next_check="NCCL_DEBUG=VERSION on every rank; ldd or /proc/PID/maps | grep libnccl",
+    )
+
+
+def _too_old(facts: Facts) -> Finding | None:
+    small = facts.seen("shared_memory_size")
+    image = facts.seen("kernel_image_none")
+    launch = [each for each in facts.seen("cuda_failure", "cuda_error") if _is_launch(each)]
+    if not image and not (small and (launch or facts.has_failed)):
+        return None
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.HIGH if image else Confidence.MEDIUM,
+        proof=[*image, *small, *launch],
+        explanation=(
+            "This build of NCCL or of the framework has no kernels for the GPU: it is older than the GPU's"
+            " architecture. What it launches fails."
+        ),
+        fix=("install a build for the CUDA release that introduced the GPU, and its NCCL",),
+        next_check="python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.nccl.version())'",
+    )
+
+
+def _is_launch(line: Sighting) -> bool:
+    return any(word in line.fields.get("text", "") for word in ("launch failure", "invalid device function"))

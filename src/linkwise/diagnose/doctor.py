@@ -1,0 +1,142 @@
+"""The diagnosis: what is in use, the verdict, and the findings that stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from linkwise.diagnose.causes import RULES
+from linkwise.diagnose.facts import Facts
+from linkwise.diagnose.finding import Finding, Severity
+from linkwise.diagnose.precedence import settle
+from linkwise.diagnose.progress import has_progressed
+from linkwise.diagnose.transport import Transport, transport_of
+from linkwise.readers.job_log.values import JobLog
+
+if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
+    from linkwise.diagnose.against_cluster import Shortfall
+    from linkwise.job import Job
+
+__all__ = ["Diagnosis", "Verdict", "diagnose"]
+
+
+class Verdict(StrEnum):
+    """What is said of the job as a whole."""
+
+    HEALTHY = "healthy"
+    SLOW = "slow"
+    BROKEN = "broken"
+    CANNOT_TELL = "cannot_tell"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """The answer.
+
+    Parameters
+    ----------
+    verdict
+        Of the job as a whole.
+    reason
+        Why that verdict, where no finding says it.
+    transport
+        What is in use.
+    findings
+        Worst first.
+    shortfalls
+        What the job lacks against the cluster it was said to run on.
+    unread
+        Inputs that could not be used, one message each.
+    """
+
+    verdict: Verdict
+    reason: str
+    transport: Transport
+    findings: tuple[Finding, ...]
+    shortfalls: tuple[Shortfall, ...] = ()
+    unread: tuple[str, ...] = ()
+
+
+def diagnose(log: JobLog, *, cluster: Cluster | None = None, job: Job | None = None) -> Diagnosis:
+    """Return what the job is really running on and what is wrong with it.
+
+    Parameters
+    ----------
+    log
+        What was read.
+    cluster
+        What the job should run on; what it lacks against that is found too.
+    job
+        What is run, for the cost of what is lacking.
+    """
+    facts = Facts(log=log)
+    transport = transport_of(facts)
+    found = [each for rule in RULES.values() if (each := rule(facts)) is not None]
+    shortfalls: tuple[Shortfall, ...] = ()
+    if cluster is not None:
+        from linkwise.diagnose.against_cluster import lacking, shortfalls_of
+
+        shortfalls = shortfalls_of(facts, transport, cluster, job=job)
+        causes = {each.cause for each in found}
+        found += [each for each in lacking(facts, shortfalls) if each.cause not in causes]
+    findings = settle(found)
+    verdict, reason = _verdict(facts, findings)
+    return Diagnosis(
+        verdict=verdict,
+        reason=reason,
+        transport=transport,
+        findings=findings,
+        shortfalls=shortfalls,
+        unread=log.unread,
+    )
+
+
+def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]:
+    worst = {each.severity for each in findings}
+    if Severity.BROKEN in worst:
+        return Verdict.BROKEN, ""
+    if (unexplained := _unexplained(facts)) is not None:
+        return Verdict.BROKEN, unexplained
+    if Severity.SLOW in worst:
+        return Verdict.SLOW, ""
+    if facts.stuck:
+        ranks = sorted({rank for each in facts.stuck for rank in each.ranks})
+        shown = ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
+        return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}"
+    if facts.has_completed or facts.channels or has_progressed(facts):
+        return Verdict.HEALTHY, "nothing slow or broken is seen" + _strange(facts)
+    return Verdict.CANNOT_TELL, _nothing_seen(facts)
+
+
+def _unexplained(facts: Facts) -> str | None:
+    """Return what to say of a failure that no finding explains; ``None`` without one."""
+    echoes = facts.warned("closed", "reset", "proxy_echo")
+    left = facts.seen("left")
+    if not facts.has_failed and (not echoes or left):
+        return None
+    line = (facts.seen("warning") or echoes or facts.failures)[0].evidence
+    place = f"{line.file}:{line.line}"
+    if facts.seen("watchdog_timeout"):
+        return f"a collective timed out ({place}), and what holds it is not here; give the logs of all ranks"
+    if not facts.are_all_ranks_here:
+        return f"this is the echo of a fault elsewhere ({place}); give the logs of all ranks"
+    return f"an error is seen, and no known cause explains it: {place}"
+
+
+def _strange(facts: Facts) -> str:
+    """Return what to add of warnings that no message of the table is; empty without one."""
+    lines = facts.seen("warning")
+    if not lines:
+        return ""
+    first = lines[0].evidence
+    return f"; a warning is there that is not known ({first.file}:{first.line})"
+
+
+def _nothing_seen(facts: Facts) -> str:
+    if facts.hosts or facts.seen("version"):
+        return "the log shows too little of NCCL's start; set NCCL_DEBUG=INFO and run again"
+    kinds = sorted({each.kind for each in facts.log.inputs} - {"text"})
+    given = f" but {' and '.join(kinds)}" if kinds else ""
+    return f"no line of NCCL is in this{given}; set NCCL_DEBUG=INFO and give the log of the job"

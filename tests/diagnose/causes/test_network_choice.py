@@ -1,0 +1,100 @@
+"""Which network is used: sockets by design and by fault, EFA."""
+
+
+def test_healthy_job_over_infiniband_has_no_finding(job, causes):
+    assert causes(job().healthy()) == []
+
+
+def test_sockets_by_design_have_no_finding(job, causes):
+    assert causes(job(network="Socket").healthy()) == []
+
+
+def test_sockets_on_one_node_have_no_finding_when_infiniband_is_off(job, causes):
+    assert causes(job(hosts=1, network="Socket").healthy(settings=[("NCCL_IB_DISABLE", "1")])) == []
+
+
+def test_socket_fallback_when_infiniband_is_switched_off(job, causes):
+    found = causes(job(network="Socket").healthy(settings=[("NCCL_IB_DISABLE", "1")]))
+    assert found == [("socket_fallback", "slow", "high")]
+
+
+def test_no_fallback_when_infiniband_is_switched_on_by_a_zero(job, causes):
+    assert causes(job(network="Socket").healthy(settings=[("NCCL_IB_DISABLE", "0")])) == []
+
+
+def test_socket_fallback_when_the_filter_matches_nothing(job, doctor):
+    (found,) = doctor(job(network="Socket").healthy(settings=[("NCCL_IB_HCA", "mlx5_9")])).findings
+    assert (found.cause, "mlx5_9" in found.explanation) == ("socket_fallback", True)
+
+
+def test_socket_fallback_when_a_device_cannot_be_opened(job, causes):
+    log = job(network="Socket", version=(2, 27, 3)).start().fault(0, "Call to ibv_open_device failed")
+    log.fault(0, "NET/IB : Unable to open device mlx5_0").choose().init().connect().init("COMPLETE")
+    assert causes(log)[0] == ("socket_fallback", "slow", "high")
+
+
+def test_socket_fallback_when_the_kernel_has_no_rdma_stack(job, causes):
+    log = (
+        job(network="Socket")
+        .healthy()
+        .raw("$ ibv_devinfo", "Failed to get IB devices list: Function not implemented")
+    )
+    assert causes(log) == [("socket_fallback", "slow", "high")]
+
+
+def test_socket_fallback_when_one_host_has_no_devices(job, doctor):
+    log = job(network="Socket").start()
+    for rank in (0, 1):
+        log.say(rank, "NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>").say(
+            rank, "Using network IB"
+        )
+    for rank in (2, 3):
+        log.say(rank, "NET/IB : No device found.").say(rank, "Using network Socket")
+    log.init().connect().init("COMPLETE")
+    (found,) = doctor(log).findings
+    assert (found.cause, found.where[0]) == ("socket_fallback", "n01")
+
+
+def test_external_plugin_without_infiniband_devices_is_healthy(job, causes):
+    log = job(network="AWS Libfabric").start()
+    for rank in range(4):
+        log.say(rank, "NET/OFI Selected provider is efa, fabric is efa-direct (found 16 nics)")
+        log.say(rank, "NET/IB : No device found.")
+    log.gdr = True
+    log.choose().init()
+    for rank, peer in ((1, 2), (3, 0)):
+        log.say(rank, f"Channel 00/0 : {rank}[1] -> {peer}[0] [send] via NET/AWS Libfabric/0/GDRDMA")
+    assert causes(log.init("COMPLETE")) == []
+
+
+def test_efa_when_libfabric_has_no_provider(job, causes):
+    log = job(network="Socket").start().fault(0, "NET/OFI Could not find any optimal provider", source="x.c")
+    log.fault(0, "Failed to open libibverbs.so[.1]", source="misc/ibvwrap.cc")
+    assert causes(log.choose().init().connect().init("COMPLETE"))[0] == ("efa", "slow", "high")
+
+
+def test_efa_when_a_request_fails(job, causes):
+    log = job(network="AWS Libfabric").start().choose()
+    text = "NET/OFI Request 0x7f completed with error. RC: 113. Error: 4126 (Unresponsive receiver). Completed length: 0"
+    assert causes(log.fault(1, text, source="nccl_ofi_rdma"))[0] == ("efa", "broken", "high")
+
+
+def test_efa_without_gpudirect_is_slow_on_a_platform_that_has_it(job, causes):
+    log = job(network="AWS Libfabric").start()
+    for rank in range(4):
+        file = "/opt/aws-ofi-nccl/xml/p4d-24xl-topo.xml"
+        log.say(
+            rank,
+            f"NET/OFI Running on p4d.24xlarge platform, Setting NCCL_TOPO_FILE environment variable to {file}",
+        )
+    assert causes(log.choose().init().connect().init("COMPLETE")) == [("efa", "slow", "medium")]
+
+
+def test_efa_without_gpudirect_is_healthy_on_a_platform_without(job, causes):
+    log = job(network="AWS Libfabric").start()
+    for rank in range(4):
+        log.say(
+            rank,
+            "NET/OFI Running on g5.48xlarge platform, Setting NCCL_TOPO_FILE environment variable to /x.xml",
+        )
+    assert causes(log.choose().init().connect().init("COMPLETE")) == []

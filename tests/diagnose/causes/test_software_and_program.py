@@ -1,0 +1,172 @@
+"""Causes in software, variables and programs: each fires on its lines, and near misses do not."""
+
+import pytest
+
+_TIMEOUT = (
+    "[rank{0}]:[E1116 10:21:33.1 ProcessGroupNCCL.cpp:632] [{2}Rank {0}] Watchdog caught collective operation timeout:"
+    " WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn={3}, NumelOut={3}, Timeout(ms)=600000) ran for 600041 milliseconds"
+)
+
+
+def test_version_when_releases_differ_and_an_address_is_empty(job, causes):
+    log = job().start().raw("NCCL version 2.19.3+cuda12.3")
+    log.fault(
+        2, "ncclSocketInit: connecting to address  with family 0 is neither AF_INET(2) nor AF_INET6(10)"
+    )
+    assert causes(log)[0] == ("version", "broken", "high")
+
+
+def test_version_when_nccl_refuses(job, causes):
+    log = job(version=(2, 23, 4)).start()
+    log.fault(
+        2,
+        "Mismatched NCCL version detected : rank 0 version 22304 rank 2 version 22005",
+        source="bootstrap.cc",
+    )
+    assert causes(log)[0] == ("version", "broken", "high")
+
+
+def test_different_versions_of_healthy_jobs_are_no_fault(job, causes):
+    assert causes(job().healthy().raw("NCCL version 2.19.3+cuda12.3")) == []
+
+
+def test_version_when_no_kernel_fits_the_gpu(causes):
+    log = "RuntimeError: CUDA error: no kernel image is available for execution on the device\n"
+    assert causes(log)[0] == ("version", "broken", "high")
+
+
+def test_driver_when_cuda_calls_it_insufficient(causes):
+    log = (
+        "h: Test CUDA failure common.cu:891 'CUDA driver version is insufficient for CUDA runtime version'\n"
+    )
+    assert causes(log)[0] == ("driver", "broken", "high")
+
+
+@pytest.mark.parametrize(("name", "value"), [("NCCL_ALGO", "Tree"), ("NCCL_PROTO", "LL128")])
+def test_env_misuse_when_no_algorithm_is_left(job, doctor, name, value):
+    log = (
+        job()
+        .healthy(settings=[(name, value)])
+        .fault(0, "Error : no algorithm/protocol available", source="enqueue.cc")
+    )
+    first = doctor(log).findings[0]
+    assert (first.cause, first.confidence, f"{name}={value}" in first.explanation) == (
+        "env_misuse",
+        "high",
+        True,
+    )
+
+
+def test_a_forced_algorithm_that_works_is_no_fault(job, causes):
+    assert causes(job().healthy(settings=[("NCCL_ALGO", "Ring")])) == []
+
+
+def test_env_misuse_when_values_differ_and_collectives_do_not_match(job, causes):
+    log = job().start()
+    for rank, size in enumerate((4194304, 4194304, 8388608, 8388608)):
+        log.say(rank, f"NCCL_BUFFSIZE set by environment to {size}.")
+    log.choose().init().connect().fault(
+        0, "NET/Socket : message truncated : receiving 65536 bytes instead of 32768"
+    )
+    assert causes(log)[0] == ("env_misuse", "broken", "high")
+
+
+def test_env_misuse_when_a_prefix_selects_more(job, doctor):
+    log = job(nics=12).healthy(settings=[("NCCL_IB_HCA", "mlx5_1")])
+    first = doctor(log).findings[0]
+    assert (first.cause, first.fix[0]) == ("env_misuse", "NCCL_IB_HCA==mlx5_1")
+
+
+def test_desync_names_the_rank_that_did_not_come(doctor):
+    lines = [_TIMEOUT.format(rank, 2847, "", 1000) for rank in (1, 2, 3)]
+    lines.append(
+        "[rank0]:[E602 11:19:30.1 ProcessGroupNCCL.cpp:1895] [PG ID 0 PG GUID 0(default_pg) Rank 0] Received a dump signal due to a"
+        " collective timeout from  rank 1. Last enqueued NCCL work: 2846, last completed NCCL work: 2846."
+    )
+    first = doctor("\n".join(lines)).findings[0]
+    assert (first.cause, first.confidence, first.where) == ("desync", "high", ("rank 0",))
+
+
+def test_desync_when_sizes_differ_at_one_place(causes):
+    lines = [_TIMEOUT.format(0, 9, "", 1000), _TIMEOUT.format(1, 9, "", 2000)]
+    assert causes("\n".join(lines)) == [("desync", "broken", "high")]
+
+
+def test_equal_places_of_different_groups_are_no_desync(causes):
+    lines = [
+        _TIMEOUT.format(0, 9, "PG ID 1 PG GUID 3(tp) ", 1000),
+        _TIMEOUT.format(1, 9, "PG ID 2 PG GUID 5(dp) ", 2000),
+    ]
+    assert causes("\n".join(lines)) == []
+
+
+def test_desync_when_one_rank_of_many_does_not_wait(causes):
+    lines = [_TIMEOUT.format(rank, 9, "", 1000) for rank in (0, 1, 3, 4, 5)]
+    assert causes("\n".join(lines)) == [("desync", "broken", "medium")]
+
+
+def test_the_echo_on_one_rank_names_no_cause(job, doctor):
+    log = job().start().choose().init().fault(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")
+    log.lines = [line for line in log.lines if ":1000:" in line]
+    found = doctor(log)
+    assert (found.verdict, found.findings, "logs of all ranks" in found.reason) == ("broken", (), True)
+
+
+def test_all_ranks_in_one_collective_are_no_desync(job, causes):
+    log = job().healthy().raw(*(_TIMEOUT.format(rank, 9, "", 1000) for rank in range(4)))
+    assert causes(log) == []
+
+
+def test_remote_exit_when_a_process_crashed(job, causes):
+    log = (
+        job()
+        .healthy()
+        .raw("[n01:71552] *** Process received signal ***", "[n01:71552] Signal: Segmentation fault (11)")
+    )
+    log.fault(0, "Net : Call to recv from 10.0.0.2<58355> failed : Broken pipe")
+    assert causes(log) == [("remote_exit", "broken", "high")]
+
+
+def test_connections_closed_after_the_end_are_no_fault(job, causes):
+    log = job().healthy()
+    for rank in range(4):
+        log.say(rank, f"comm 0x{rank + 16:x} rank {rank} nranks 4 cudaDev 0 busId 1b000 - Destroy COMPLETE")
+    assert causes(log.fault(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")) == []
+
+
+def _table(host, rank=0):
+    return f"#  Rank  {rank} Group  0 Pid   9001 on     {host} device  {rank} [0x1b] NVIDIA A100-SXM4-80GB"
+
+
+_HEAD = "# nThread 1 nGpus 8 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1"
+
+
+def test_test_setup_when_two_runs_start_together(causes):
+    lines = [
+        _HEAD,
+        _HEAD,
+        _table("a"),
+        _table("b"),
+        "# Avg bus bandwidth    : 153.8",
+        "# Avg bus bandwidth    : 153.8",
+    ]
+    assert causes("\n".join(lines)) == [("test_setup", "broken", "high")]
+
+
+def test_runs_one_after_the_other_are_no_fault(causes):
+    one = [_HEAD, _table("a"), "# Avg bus bandwidth    : 153.8"]
+    other = [_HEAD, _table("b"), "# Avg bus bandwidth    : 153.8"]
+    assert causes("\n".join([*one, *other])) == []
+
+
+def test_nccl_bug_when_a_stack_ends_in_a_known_deadlock(job, causes):
+    log = job(version=(2, 19, 3)).healthy().raw("#1  ncclProxyClientGetFdBlocking () from libnccl.so.2")
+    assert causes(log) == [("nccl_bug", "broken", "medium")]
+
+
+def test_harmless_notices_leave_the_job_healthy(job, doctor):
+    log = job().say(
+        0, "NET/IB : Failed to open mlx5dv symbols. Advance features like CX-8 Direct-NIC will be disabled."
+    )
+    found = doctor(log.healthy())
+    assert (found.verdict, [each.cause for each in found.findings]) == ("healthy", ["harmless"])

@@ -1,0 +1,90 @@
+"""The verdict, and what stands of several findings."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from linkwise.diagnose.causes import RULES
+from linkwise.diagnose.doctor import diagnose
+from linkwise.diagnose.precedence import LIKELIHOOD, OVER
+from linkwise.diagnose.vocabulary import FAMILIES, family_of
+from linkwise.readers.job_log.reading import read_job_logs
+
+_CAUSES = {cause for causes in FAMILIES.values() for cause in causes}
+_CASES = Path(__file__).parents[1] / "data" / "nccl_cases"
+
+
+def test_a_healthy_job_is_healthy(job, doctor):
+    assert doctor(job().healthy()).verdict == "healthy"
+
+
+def test_a_log_that_ends_before_the_start_is_done_cannot_tell(job, doctor):
+    found = doctor(job().start().choose().init())
+    assert (found.verdict, "ranks 0, 1, 2, 3" in found.reason) == ("cannot_tell", True)
+
+
+def test_a_log_without_nccl_cannot_tell_and_says_what_to_set(doctor):
+    found = doctor("step=1 loss=11.9\nstep=2 loss=11.8\n")
+    assert (found.verdict, "NCCL_DEBUG=INFO" in found.reason) == ("cannot_tell", True)
+
+
+def test_an_error_without_a_known_cause_is_broken_and_shows_its_line(job, doctor):
+    found = doctor(job().healthy().raw("RuntimeError: CUDA error: device-side assert triggered"))
+    assert (found.verdict, found.findings, "job.log:" in found.reason) == ("broken", (), True)
+
+
+def test_every_cause_of_a_rule_is_a_word_of_the_vocabulary():
+    assert set(RULES) <= _CAUSES
+    assert set(LIKELIHOOD) == _CAUSES
+    assert set(OVER) | {loser for losers in OVER.values() for loser in losers} <= _CAUSES
+
+
+def test_no_two_causes_explain_each_other():
+    assert [(a, b) for a, losers in OVER.items() for b in losers if a in OVER.get(b, ())] == []
+
+
+def test_families_hold_every_cause_once():
+    assert len([cause for causes in FAMILIES.values() for cause in causes]) == len(_CAUSES) == 40
+    assert family_of("gdr_off") == "RDMA"
+
+
+def test_platform_evidence_wins_over_errors_on_other_hosts(job, doctor):
+    log = job().healthy().raw("[8.1] NVRM: Xid (PCI:0000:66:00): 79, GPU has fallen off the bus.")
+    log.fault(0, "Net : Connection closed by remote peer 10.0.0.2<47861>")
+    assert [each.cause for each in doctor(log).findings] == ["gpu_hw"]
+
+
+@pytest.mark.parametrize("name", ["GDR-02", "IBMISS-01", "OK-02-ib-2node-gdr", "OOM-01"])
+def test_a_packed_log_and_a_folder_give_the_same_answer(tmp_path, name):
+    data = (_CASES / f"{name}.log").read_bytes()
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "job.log.gz").write_bytes(gzip.compress(data))
+    plain = diagnose(read_job_logs([str(_CASES / f"{name}.log")]))
+    packed = diagnose(read_job_logs([str(tmp_path)]))
+    assert [each.cause for each in packed.findings] == [each.cause for each in plain.findings]
+    assert packed.verdict == plain.verdict
+
+
+def test_taking_all_evidence_out_takes_the_finding_out():
+    entries = [json.loads(line) for line in (_CASES.parent / "nccl_cases.jsonl").read_text().splitlines()]
+    for entry in entries:
+        path = _CASES / f"{entry['id']}.log"
+        if not path.exists():
+            continue
+        files = [path, *(each for each in sorted(_CASES.glob(f"{entry['id']}.*")) if each != path)]
+        for found in diagnose(read_job_logs([str(each) for each in files])).findings:
+            left = _without(files, {(line.file, line.line) for line in found.evidence})
+            assert found.cause not in {each.cause for each in left.findings}, (entry["id"], found.cause)
+
+
+def _without(files, dropped):
+    from linkwise.readers.job_log.reading import parse_job_log
+
+    texts = []
+    for path in files:
+        lines = path.read_bytes().split(b"\n")
+        kept = [line for number, line in enumerate(lines, 1) if (str(path), number) not in dropped]
+        texts.append((str(path), b"\n".join(kept)))
+    return diagnose(parse_job_log(texts))
