@@ -29,6 +29,7 @@ VERBS: dict[str, str] = {
     "render": "Files that start a job: torchrun, Slurm, Kubernetes, Megatron-LM, torchtitan, DeepSpeed.",
     "bench": "Measure collectives, pairs of nodes and a small training job, for real.",
     "collect": "One read-only script that gathers on a node what explains its interconnect.",
+    "calibrate": "Fit the model to what was measured on a cluster.",
     "validate": "Score the model against measurements.",
     "cluster": "Cluster documents from what other programs print, and written for them.",
     "catalog": "List hardware and models with their sources.",
