@@ -1,0 +1,126 @@
+"""`linkwise lab`: a cluster emulated on this machine, and what runs on it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from linkwise.errors import InputError
+
+if TYPE_CHECKING:
+    from linkwise.lab.life import LabState
+
+__all__ = ["lab"]
+
+_FORMAT = click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
+)
+
+
+@click.group()
+def lab() -> None:
+    """Emulate a cluster on this machine: nodes as network namespaces, links between them shaped.
+
+    Needs Linux, root and iproute2; jobs in it need torch. Nothing outside its namespaces is touched.
+
+    \b
+    linkwise lab up examples/lab-4x2.yaml
+    linkwise lab status
+    linkwise lab bench
+    linkwise lab down
+    """  # noqa: D301 (click reads \b as: do not wrap)
+
+
+@lab.command()
+@click.argument("cluster")
+@click.option(
+    "--scale",
+    default="AUTO",
+    metavar="AUTO|FACTOR",
+    show_default=True,
+    help="Seconds here for one second of the cluster; every link is slower by it.",
+)
+@click.option("--name", help="Name of the lab; lab1, lab2... without.")
+@_FORMAT
+def up(cluster: str, scale: str, name: str | None, form: str) -> None:
+    """Build CLUSTER, a cluster/1 document of up to 8 nodes of 4 GPUs or SYSTEM:NODES.
+
+    What killed commands left behind is cleared first. Exit codes: 0 done, 2 wrong input.
+    """
+    from linkwise.cluster import load_cluster
+    from linkwise.lab.design import design_of
+    from linkwise.lab.life import Ground, lab_states, take_up
+
+    ground = Ground()
+    design = design_of(load_cluster(cluster), dilation=_scale(scale))
+    made = take_up(design, name=name, ground=ground)
+    _print([state for state in lab_states(ground) if state.name == made], form, is_explained=True)
+
+
+@lab.command()
+@_FORMAT
+def status(form: str) -> None:
+    """List the labs there are.
+
+    Exit codes: 0 done, 1 something was left by a killed command, 2 no root.
+    """
+    from linkwise.errors import ExitCode
+    from linkwise.lab.life import Ground, lab_states
+
+    states = lab_states(Ground())
+    _print(states, form, is_explained=False)
+    if any(state.design is None and not state.is_busy for state in states):
+        raise click.exceptions.Exit(ExitCode.AGAINST)
+
+
+@lab.command()
+@click.argument("name", required=False)
+@click.option("--all", "is_all", is_flag=True, help="Every lab, and what killed commands left.")
+def down(name: str | None, is_all: bool) -> None:
+    """Take the lab NAME down, or the only one: its processes, namespaces, links and files.
+
+    What killed commands left behind is cleared as well. Exit codes: 0 done, 2 wrong input.
+    """
+    from linkwise.lab.life import Ground, clear_leftovers, find_lab, lab_states, take_down
+
+    if is_all and name is not None:
+        raise InputError(f"--all takes every lab down; leave {name!r} or --all out")
+    ground = Ground()
+    cleared = clear_leftovers(ground)
+    for each in cleared:
+        click.echo(f"cleared what was left of lab {each}")
+    if is_all:
+        names = [state.name for state in lab_states(ground)]
+    elif cleared and (name in cleared or (name is None and not lab_states(ground))):
+        names = []
+    else:
+        names = [find_lab(name, ground=ground).name]
+    for each in names:
+        ended = take_down(each, ground=ground)
+        click.echo(f"lab {each} is down" + (f"; {ended} processes in it were ended" if ended else ""))
+
+
+def _scale(text: str) -> float | None:
+    if text.upper() == "AUTO":
+        return None
+    try:
+        factor = float(text.replace(",", ""))
+    except ValueError:
+        factor = 0.0
+    if not 1.0 <= factor <= 1e9:
+        raise InputError(f"--scale {text[:40]} is no factor; give AUTO, or a number from 1 to 1e9")
+    return factor
+
+
+def _print(states: list[LabState] | tuple[LabState, ...], form: str, *, is_explained: bool) -> None:
+    from linkwise.report.lab import lab_result, print_labs
+    from linkwise.report.tables import console_for
+
+    if form == "json":
+        from linkwise.report.results import published_json
+
+        click.echo(published_json(lab_result(states)))
+    else:
+        print_labs(states, console_for(sys.stdout), is_explained=is_explained)
