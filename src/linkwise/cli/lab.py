@@ -10,6 +10,10 @@ import click
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from linkwise.lab.bench import BenchRow, Host
+    from linkwise.lab.design import LabDesign
     from linkwise.lab.life import LabState
 
 __all__ = ["lab"]
@@ -17,6 +21,10 @@ __all__ = ["lab"]
 _FORMAT = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True
 )
+_PYTHON = click.option(
+    "--python", default=sys.executable, metavar="PATH", help="A Python that has torch; this one without."
+)
+_MOST_SIZE_BYTES = 2**28
 
 
 @click.group()
@@ -102,6 +110,71 @@ def down(name: str | None, is_all: bool) -> None:
         click.echo(f"lab {each} is down" + (f"; {ended} processes in it were ended" if ended else ""))
 
 
+@lab.command()
+@click.argument("name", required=False)
+@click.option("--operation", "operations", multiple=True, metavar="NAME", help="all_reduce...; all without.")
+@click.option(
+    "--size", "sizes", multiple=True, metavar="SIZE", help="Such as '4 MiB'; 256 KiB and 1 MiB without."
+)
+@click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True, help="Calls timed.")
+@_PYTHON
+@_FORMAT
+def bench(
+    name: str | None,
+    operations: tuple[str, ...],
+    sizes: tuple[str, ...],
+    repeats: int,
+    python: str,
+    form: str,
+) -> None:
+    """Run collectives of torch over all ranks of the lab NAME, or of the only one.
+
+    Prints predicted and measured times, and how far the bytes counted on its links are from those predicted.
+    Exit codes: 0 done, 2 wrong input, 4 nothing was measured.
+
+    \b
+    linkwise lab bench --operation all_reduce --size '4 MiB'
+    """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.errors import ExitCode
+    from linkwise.lab.bench import bench_request, bench_rows, host_of
+    from linkwise.lab.job import run_job
+    from linkwise.lab.life import Ground, lab_in_use
+    from linkwise.network.gloo import GLOO_OPERATIONS
+
+    sizes_bytes = [_size_bytes(each) for each in sizes or ("256 KiB", "1 MiB")]
+    chosen = tuple(dict.fromkeys(operations)) or GLOO_OPERATIONS
+    with lab_in_use(name, ground=Ground()) as (held, design):
+        request = bench_request(
+            design, operations=chosen, sizes_bytes=sizes_bytes, repeats=repeats, python=python
+        )
+        end = run_job(request, lab=held, design=design)
+    if not end.is_done:
+        click.echo(f"linkwise: nothing was measured: {end.reason}", err=True)
+        raise click.exceptions.Exit(ExitCode.NOT_MEASURED)
+    _print_bench(held, design, host_of(design, end), bench_rows(held, design, request, end), form)
+
+
+def _print_bench(held: str, design: LabDesign, host: Host, rows: Sequence[BenchRow], form: str) -> None:
+    from linkwise.report.lab_bench import lab_bench_result, print_lab_bench
+    from linkwise.report.results import published_json
+    from linkwise.report.tables import console_for
+
+    result = lab_bench_result(held, design, host, rows)
+    if form == "json":
+        click.echo(published_json(result))
+    else:
+        print_lab_bench(result, console_for(sys.stdout))
+
+
+def _size_bytes(text: str) -> int:
+    from linkwise.units import parse
+
+    size_bytes = parse(text, "bytes")
+    if not 4 <= size_bytes <= _MOST_SIZE_BYTES:
+        raise InputError(f"--size {text[:40]}: the lab sends 4 B to 256 MiB; its links are slow")
+    return int(size_bytes)
+
+
 def _scale(text: str) -> float | None:
     if text.upper() == "AUTO":
         return None
@@ -114,7 +187,7 @@ def _scale(text: str) -> float | None:
     return factor
 
 
-def _print(states: list[LabState] | tuple[LabState, ...], form: str, *, is_explained: bool) -> None:
+def _print(states: Sequence[LabState], form: str, *, is_explained: bool) -> None:
     from linkwise.report.lab import lab_result, print_labs
     from linkwise.report.tables import console_for
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from linkwise.errors import InputError
+from linkwise.errors import InputError, UnknownName
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import JobEnd, JobRequest
 from linkwise.lab.routes import LabLink, Tier, counter_of, links_of, path_between, payload_bytes_per_s
-from linkwise.network.gloo import gloo_time_s, gloo_traffic, link_loads
+from linkwise.network.gloo import GLOO_OPERATIONS, gloo_time_s, gloo_traffic, link_loads
 
-__all__ = ["BenchRow", "Host", "TierBytes", "bench_request", "bench_rows", "host_of"]
+__all__ = [
+ "BenchRow", "Host", "TierBytes", "bench_request", "bench_rows", "host_calls", "host_of", "payload_of", "tier_bytes"]
 
 HEADER_BYTES = 66
 """Ethernet 14, IPv4 20, TCP 20 and its timestamps 12: those of every packet [bytes]."""
@@ -67,6 +68,8 @@ class BenchRow:
         What was called [bytes].
     predicted_s, measured_s
         Time of a call; measured is the median of the repeats, each the slowest rank's [s].
+    bound
+        Tier of the link that takes longest, as predicted.
     tiers
         Bytes by tier.
     """
@@ -75,6 +78,7 @@ class BenchRow:
     size_bytes: int
     predicted_s: float
     measured_s: float
+    bound: Tier
     tiers: tuple[TierBytes, ...]
 
 
@@ -98,25 +102,34 @@ def bench_request(
 
     Raises
     ------
+    UnknownName
+        If there is no such operation.
     InputError
         If there is one rank.
     """
+    for operation in operations:
+        if operation not in GLOO_OPERATIONS:
+            raise UnknownName.among(GLOO_OPERATIONS, kind="operation", given=operation)
     if design.ranks < 2:
         raise InputError("a collective needs at least two ranks, and this lab has one")
-    first = [
-        _call("all_reduce", _ROUND_BYTES, warmup=3, repeats=_ROUND_REPEATS),
-        _call("inside", _LOOPBACK_BYTES, warmup=1, repeats=_LOOPBACK_REPEATS),
-    ]
     rest = [
         _call(operation, _whole(size, design.ranks), warmup=1, repeats=repeats)
         for operation in operations
         for size in sizes_bytes
     ]
-    return JobRequest(kind="collectives", work={"calls": [*first, *rest]}, python=python, timeout_s=300.0)
+    return JobRequest(kind="collectives", work={"calls": [*host_calls(), *rest]}, python=python, timeout_s=300.0)
+
+
+def host_calls() -> list[dict[str, Any]]:
+    """Return the calls that come first in a job, by which `host_of` knows the machine."""
+    return [
+        _call("all_reduce", _ROUND_BYTES, warmup=3, repeats=_ROUND_REPEATS),
+        _call("inside", _LOOPBACK_BYTES, warmup=1, repeats=_LOOPBACK_REPEATS),
+    ]
 
 
 def host_of(design: LabDesign, end: JobEnd) -> Host:
-    """Return the two figures of the machine that a job of `bench_request` measured.
+    """Return the two figures of the machine that a job measured whose calls begin with `host_calls`.
 
     Parameters
     ----------
@@ -129,9 +142,7 @@ def host_of(design: LabDesign, end: JobEnd) -> Host:
     rounds = gloo_traffic("all_reduce", ranks=design.ranks, size_bytes=_ROUND_BYTES).rounds
     sent = design.ranks_per_node * _LOOPBACK_BYTES
     is_alone = design.ranks_per_node == 1
-    return Host(
-        round_s=times[0] / rounds, loopback_bytes_per_s=float("inf") if is_alone else sent / times[1]
-    )
+    return Host(round_s=times[0] / rounds, loopback_bytes_per_s=float("inf") if is_alone else sent / times[1])
 
 
 def bench_rows(lab: str, design: LabDesign, request: JobRequest, end: JobEnd) -> tuple[BenchRow, ...]:
@@ -150,30 +161,27 @@ def bench_rows(lab: str, design: LabDesign, request: JobRequest, end: JobEnd) ->
     """
     host, times, counted = host_of(design, end), _times(end), _counted(end)
     calls: list[Mapping[str, Any]] = list(request.work["calls"])  # type: ignore[call-overload]
-    rows = []
-    for number, call in list(enumerate(calls))[2:]:
+
+    def rate(link: LabLink) -> float:
+        return payload_bytes_per_s(design, link, loopback_bytes_per_s=host.loopback_bytes_per_s)
+
+    def row(number: int, call: Mapping[str, Any]) -> BenchRow:
         traffic = gloo_traffic(call["operation"], ranks=design.ranks, size_bytes=call["size_bytes"])
         loads = link_loads(traffic, range(design.ranks), lambda one, two: path_between(design, one, two))
-        predicted_s = gloo_time_s(
-            loads,
-            lambda link: payload_bytes_per_s(design, link, loopback_bytes_per_s=host.loopback_bytes_per_s),
-            rounds=traffic.rounds,
-            round_s=host.round_s,
-        )
         payload = {
             link: counted.get((number, counter_of(lab, link)), 0.0) / call["repeats"]
             for link in links_of(design)
         }
-        rows.append(
-            BenchRow(
-                operation=call["operation"],
-                size_bytes=call["size_bytes"],
-                predicted_s=predicted_s,
-                measured_s=times[number],
-                tiers=tuple(tier_bytes(loads, payload)),
-            )
+        return BenchRow(
+            operation=call["operation"],
+            size_bytes=call["size_bytes"],
+            predicted_s=gloo_time_s(loads, rate, rounds=traffic.rounds, round_s=host.round_s),
+            measured_s=times[number],
+            bound=max(loads, key=lambda link: loads[link] / rate(link)).tier,
+            tiers=tuple(tier_bytes(loads, payload)),
         )
-    return tuple(rows)
+
+    return tuple(row(number, call) for number, call in list(enumerate(calls))[2:])
 
 
 def tier_bytes(predicted: Mapping[LabLink, float], counted: Mapping[LabLink, float]) -> Iterator[TierBytes]:
@@ -200,18 +208,16 @@ def tier_bytes(predicted: Mapping[LabLink, float], counted: Mapping[LabLink, flo
         )
 
 
-def payload_of(link: str, sent_bytes: int, packets: int) -> float:
+def payload_of(sent_bytes: int, packets: int) -> float:
     """Return the bytes of a counter without headers [bytes].
 
     Parameters
     ----------
-    link
-        Its name, as `counter_of` gives it.
     sent_bytes, packets
         What it counted. Shaped links count the headers of every packet on the wire; a loopback those of each
         packet it was handed, of up to 64 kB.
     """
-    return max(0.0, sent_bytes - HEADER_BYTES * packets)
+    return max(0.0, float(sent_bytes - HEADER_BYTES * packets))
 
 
 def _call(operation: str, size_bytes: int, *, warmup: int, repeats: int) -> dict[str, Any]:
@@ -234,7 +240,7 @@ def _times(end: JobEnd) -> dict[int, float]:
 
 def _counted(end: JobEnd) -> dict[tuple[int, str], float]:
     return {
-        (int(each["call"]), str(each["link"])): payload_of(each["link"], each["bytes"], each["packets"])
+        (int(each["call"]), str(each["link"])): payload_of(each["bytes"], each["packets"])
         for each in end.events
         if each["event"] == "counted"
     }

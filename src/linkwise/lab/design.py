@@ -157,7 +157,9 @@ def design_of(cluster: Cluster, *, dilation: float | None = None) -> LabDesign:
     rate = real / factor
     wiring = _wiring(cluster) if count else None
     nics = tuple(
-        Nic(node=node, index=index, switch=_leaf(cluster, wiring, node=node, share=index / count, index=index))
+        Nic(
+            node=node, index=index, switch=_leaf(cluster, wiring, node=node, share=index / count, index=index)
+        )
         for node in range(nodes)
         for index in range(count)
     )

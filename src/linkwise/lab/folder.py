@@ -15,10 +15,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from linkwise.errors import InputError
-from linkwise.lab.design import LabDesign, Nic, Trunk
+from linkwise.lab.design import LabDesign
 
 __all__ = ["HOME", "LabFolder", "check_name", "is_free", "lab_folders", "locked"]
 
@@ -82,10 +81,10 @@ class LabFolder:
             self.path.rmdir()
 
 
-def _design(values: dict[str, Any]) -> LabDesign:
-    nics = tuple(Nic(**each) for each in values["nics"])
-    trunks = tuple(Trunk(**each) for each in values["trunks"])
-    return LabDesign(**{**values, "nics": nics, "trunks": trunks, "notes": tuple(values["notes"])})
+def _design(values: object) -> LabDesign:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(LabDesign).validate_python(values)
 
 
 def check_name(name: str) -> str:

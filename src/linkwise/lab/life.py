@@ -16,7 +16,16 @@ from linkwise.lab.folder import HOME, LabFolder, check_name, is_free, lab_folder
 from linkwise.lab.shell import Shell, system_shell
 from linkwise.lab.wires import batches_of, lab_of, namespaces_of
 
-__all__ = ["Ground", "LabState", "clear_leftovers", "find_lab", "lab_states", "take_down", "take_up"]
+__all__ = [
+    "Ground",
+    "LabState",
+    "clear_leftovers",
+    "find_lab",
+    "lab_in_use",
+    "lab_states",
+    "take_down",
+    "take_up",
+]
 
 _MOST_LABS = 99
 _PATIENCE_S = 10.0
@@ -166,19 +175,32 @@ def lab_states(ground: Ground) -> tuple[LabState, ...]:
     ground
         Where they are.
     """
-    present = ground.namespaces()
-    folders = {each.name: each for each in lab_folders(ground.home)}
-    orphans = {lab for lab in map(lab_of, present) if lab is not None and lab not in folders}
     return tuple(
         LabState(
             name=name,
-            design=folders[name].read() if name in folders else None,
-            is_busy=name in folders and not is_free(folders[name].lock),
-            namespaces=namespaces_of(name, present),
-            processes=len(tuple(_processes(namespaces_of(name, present), ground))),
+            design=design,
+            is_busy=is_busy,
+            namespaces=namespaces,
+            processes=len(tuple(_processes(namespaces, ground))),
         )
-        for name in sorted({*folders, *orphans})
+        for name, design, is_busy, namespaces in _labs(ground)
     )
+
+
+def _labs(ground: Ground) -> Iterator[tuple[str, LabDesign | None, bool, tuple[str, ...]]]:
+    """Yield name, design, whether it is held, and namespaces of all labs, whole or not."""
+    check_root()
+    present = ground.namespaces()
+    folders = {each.name: each for each in lab_folders(ground.home)}
+    orphans = {lab for lab in map(lab_of, present) if lab is not None and lab not in folders}
+    for name in sorted({*folders, *orphans}):
+        folder = folders.get(name)
+        yield (
+            name,
+            None if folder is None else folder.read(),
+            folder is not None and not is_free(folder.lock),
+            namespaces_of(name, present),
+        )
 
 
 def clear_leftovers(ground: Ground) -> tuple[str, ...]:
@@ -196,10 +218,10 @@ def clear_leftovers(ground: Ground) -> tuple[str, ...]:
     """
     with _registry(ground):
         cleared = []
-        for state in lab_states(ground):
-            if state.design is None and not state.is_busy:
-                _remove(LabFolder(path=ground.home / state.name), ground)
-                cleared.append(state.name)
+        for name, design, is_busy, _ in _labs(ground):
+            if design is None and not is_busy:
+                _remove(LabFolder(path=ground.home / name), ground)
+                cleared.append(name)
         return tuple(cleared)
 
 
@@ -264,3 +286,36 @@ def _end_processes(namespaces: Sequence[str], ground: Ground) -> int:
             raise InputError(f"processes {sorted(here)[:5]} in the lab do not end; try again")
         time.sleep(0.02)
     return len(ended)
+
+
+@contextlib.contextmanager
+def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDesign]]:
+    """Hold a lab for a job: no other runs in it, and it is not taken down by halves.
+
+    Parameters
+    ----------
+    name
+        Of the lab; the only one where it is ``None``.
+    ground
+        Where it is.
+
+    Yields
+    ------
+    tuple
+        Its name and what it is.
+
+    Raises
+    ------
+    InputError
+        If there is no such lab, another job runs in it, or it does not stand as a whole.
+    """
+    check_root()
+    folder = find_lab(name, ground=ground)
+    held = f"lab {folder.name} is busy: another job runs in it; wait for it, or take up another lab"
+    with locked(folder.lock, held=held):
+        design = folder.read()
+        if design is None:
+            raise InputError(
+                f"lab {folder.name} does not stand as a whole; 'linkwise lab down {folder.name}' clears it"
+            )
+        yield folder.name, design

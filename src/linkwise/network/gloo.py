@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 
 from linkwise.errors import InputError, UnknownName
 
-__all__ = ["GLOO_OPERATIONS", "TCP_PAYLOAD_FRACTION", "GlooTraffic", "gloo_time_s", "gloo_traffic", "link_loads"]
+__all__ = [
+    "GLOO_OPERATIONS",
+    "TCP_PAYLOAD_FRACTION",
+    "GlooTraffic",
+    "gloo_time_s",
+    "gloo_traffic",
+    "link_loads",
+]
 
 Floats = NDArray[np.float64]
 Link = TypeVar("Link", bound=Hashable)

@@ -91,7 +91,7 @@ class Session:
         return float(told.item())
 
     def counters(self) -> dict[str, list[int]]:
-        """Return bytes and packets that each link has carried, read while all ranks wait; empty but at rank 0.
+        """Return bytes and packets that each link has carried, read at rank 0 while all wait.
 
         Notes
         -----
@@ -131,6 +131,8 @@ def _loopback(namespace: str) -> list[int]:
 
 
 def _shown(*argv: str) -> list[dict[str, Any]]:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(  # noqa: S603 (words of our own, without a shell)
+        argv, capture_output=True, text=True, timeout=30, check=True
+    )
     shown: list[dict[str, Any]] = json.loads(done.stdout)
     return shown

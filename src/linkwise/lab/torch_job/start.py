@@ -16,7 +16,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-_KINDS = ("collectives",)
+_KINDS = ("collectives", "training")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
@@ -34,7 +34,7 @@ def main(plan_path: str) -> int:
     _end_with(int(plan["parent"]))
     if plan["kind"] not in _KINDS:
         raise SystemExit(f"unknown job {plan['kind']!r}")
-    # A script finds modules beside it first; last, and by the name of their folder, they shadow none of torch's.
+    # A script finds modules beside it first; last, and by the name of their folder, they shadow none.
     sys.path.append(str(Path(__file__).parents[1]))
     sys.path.remove(str(Path(__file__).parent))
     job = importlib.import_module(f"torch_job.{plan['kind']}")
@@ -56,7 +56,7 @@ def _fork(rank: int, plan: dict[str, Any], job: Any, session: Any, parent: int) 
         job.measure(joined, plan)
         joined.leave()
         code = 0
-    except BaseException as error:  # the reason of any rank must get out, whatever it is
+    except BaseException as error:  # noqa: BLE001 (the reason of any rank must get out, whatever it is)
         lines = "".join(traceback.format_exception(error)).splitlines()
         os.write(2, "".join(f"[rank{rank}]: {line}\n" for line in lines).encode("utf-8", "replace"))
         session.say("failed", rank=rank, error=f"{type(error).__name__}: {error}"[:1000])
