@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,9 +14,11 @@ from linkwise.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from linkwise.cluster import Cluster
     from linkwise.lab.bench import BenchRow, Host
     from linkwise.lab.design import LabDesign
     from linkwise.lab.life import LabState
+    from linkwise.lab.training import LabJob, RunResult
 
 __all__ = ["lab"]
 
@@ -63,6 +67,7 @@ def up(cluster: str, scale: str, name: str | None, form: str) -> None:
 
     ground = Ground()
     design = design_of(load_cluster(cluster), dilation=_scale(scale))
+    design = replace(design, source=_source(cluster))
     made = take_up(design, name=name, ground=ground)
     _print([state for state in lab_states(ground) if state.name == made], form, is_explained=True)
 
@@ -121,6 +126,7 @@ def down(name: str | None, is_all: bool) -> None:
 @_FORMAT
 def bench(
     name: str | None,
+    *,
     operations: tuple[str, ...],
     sizes: tuple[str, ...],
     repeats: int,
@@ -152,6 +158,75 @@ def bench(
         click.echo(f"linkwise: nothing was measured: {end.reason}", err=True)
         raise click.exceptions.Exit(ExitCode.NOT_MEASURED)
     _print_bench(held, design, host_of(design, end), bench_rows(held, design, request, end), form)
+
+
+@lab.command()
+@click.argument("job")
+@click.argument("name", required=False)
+@click.option("--steps", type=click.IntRange(1, 1000), default=5, show_default=True, help="Steps measured.")
+@_PYTHON
+@_FORMAT
+def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
+    """Run the layout of JOB, a job/1 document, for real in the lab NAME, or in the only one.
+
+    A small model of the shape of Llama is trained by torch's own modules (DDP, FSDP2, tensor parallel, 1F1B);
+    what a GPU of the cluster would compute is slept, times the dilation. Prints predicted and measured step
+    time, and predicted and counted bytes. One more step is done before those measured.
+
+    Exit codes: 0 done, 1 the job failed, 2 wrong input.
+
+    \b
+    linkwise lab run examples/lab-ddp.yaml
+    """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.errors import ExitCode
+    from linkwise.job.reading import load_job
+    from linkwise.lab.bench import host_of
+    from linkwise.lab.job import run_job
+    from linkwise.lab.life import Ground, lab_in_use
+    from linkwise.lab.training import lab_job, run_request, run_result
+
+    given = load_job(job)
+    with lab_in_use(name, ground=Ground()) as (held, design):
+        prepared = lab_job(given, _cluster_of(held, design), design)
+        request = run_request(prepared, design, steps=steps, python=python)
+        end = run_job(request, lab=held, design=design)
+    if not end.is_done:
+        click.echo(f"linkwise: the job failed: {end.reason}", err=True)
+        raise click.exceptions.Exit(ExitCode.AGAINST)
+    _print_run(held, prepared, run_result(held, prepared, design, end, host_of(design, end)), form)
+
+
+def _source(cluster: str) -> str:
+    if cluster == "-":
+        return ""
+    path = Path(cluster)
+    return str(path.resolve()) if path.exists() else cluster
+
+
+def _cluster_of(held: str, design: LabDesign) -> Cluster:
+    """Return the cluster that a lab was built from, if its document still says the same."""
+    from linkwise.cluster import load_cluster
+    from linkwise.lab.design import design_of
+
+    again = f"build it again from a document: linkwise lab down {held}, linkwise lab up CLUSTER"
+    if not design.source:
+        raise InputError(f"lab {held} was built from standard input, and jobs need the cluster; {again}")
+    cluster = load_cluster(design.source)
+    if replace(design_of(cluster, dilation=design.dilation), source=design.source) != design:
+        raise InputError(f"{design.source} has changed since lab {held} was built from it; {again}")
+    return cluster
+
+
+def _print_run(held: str, prepared: LabJob, result: RunResult, form: str) -> None:
+    from linkwise.report.lab_run import lab_run_result, print_lab_run
+    from linkwise.report.results import published_json
+    from linkwise.report.tables import console_for
+
+    published = lab_run_result(held, prepared, result)
+    if form == "json":
+        click.echo(published_json(published))
+    else:
+        print_lab_run(published, console_for(sys.stdout))
 
 
 def _print_bench(held: str, design: LabDesign, host: Host, rows: Sequence[BenchRow], form: str) -> None:

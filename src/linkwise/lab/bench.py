@@ -14,7 +14,16 @@ from linkwise.lab.routes import LabLink, Tier, counter_of, links_of, path_betwee
 from linkwise.network.gloo import GLOO_OPERATIONS, gloo_time_s, gloo_traffic, link_loads
 
 __all__ = [
- "BenchRow", "Host", "TierBytes", "bench_request", "bench_rows", "host_calls", "host_of", "payload_of", "tier_bytes"]
+    "BenchRow",
+    "Host",
+    "TierBytes",
+    "bench_request",
+    "bench_rows",
+    "host_calls",
+    "host_of",
+    "payload_of",
+    "tier_bytes",
+]
 
 HEADER_BYTES = 66
 """Ethernet 14, IPv4 20, TCP 20 and its timestamps 12: those of every packet [bytes]."""
@@ -117,7 +126,9 @@ def bench_request(
         for operation in operations
         for size in sizes_bytes
     ]
-    return JobRequest(kind="collectives", work={"calls": [*host_calls(), *rest]}, python=python, timeout_s=300.0)
+    return JobRequest(
+        kind="collectives", work={"calls": [*host_calls(), *rest]}, python=python, timeout_s=300.0
+    )
 
 
 def host_calls() -> list[dict[str, Any]]:

@@ -106,6 +106,8 @@ class LabDesign:
         All of them.
     notes
         What is emulated otherwise than described, in sentences for a reader.
+    source
+        The document or shorthand it was built from, as an absolute path; empty where it cannot be read again.
     """
 
     cluster: str
@@ -118,6 +120,7 @@ class LabDesign:
     nics: tuple[Nic, ...]
     trunks: tuple[Trunk, ...]
     notes: tuple[str, ...] = ()
+    source: str = ""
 
     @property
     def switches(self) -> tuple[str, ...]:
@@ -269,7 +272,7 @@ def _leaf(cluster: Cluster, wiring: Wiring | None, *, node: int, share: float, i
 
 
 def _is_cut(cluster: Cluster) -> bool:
-    """Return whether every node is below a leaf of its own, as `network.tiers` takes it of unknown switches."""
+    """Return whether each node has a leaf of its own, as `network.tiers` takes it of unknown switches."""
     return cluster.fabric.oversubscription > 1 and cluster.fabric.kind is not FabricKind.SINGLE_SWITCH
 
 

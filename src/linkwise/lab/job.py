@@ -166,7 +166,8 @@ def _run(argv: list[str], *, limit_s: float) -> JobEnd:
                 _sort(line, events, output, at_s=time.monotonic() - begin)
             is_stopped = process.poll() is None and time.monotonic() >= begin + limit_s
         finally:
-            process.kill() if is_stopped or process.poll() is None and _is_left(process) else None
+            if is_stopped or _is_left(process):
+                process.kill()
         code = process.wait()
     return JobEnd(
         events=tuple(events),

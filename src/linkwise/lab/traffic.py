@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from linkwise.lab.design import LabDesign
 from linkwise.lab.routes import LabLink, path_between
@@ -186,11 +187,9 @@ def _tensor_calls(
 
 def _hops(mesh: Sequence[Sequence[Sequence[int]]], size_bytes: float, count: int) -> Iterator[StepCall]:
     """Yield activations to each next stage and their gradients back."""
-    for stage, after in zip(mesh, mesh[1:], strict=False):
+    for stage, after in pairwise(mesh):
         pairs = [
-            pair
-            for one, other in zip(stage, after, strict=True)
-            for pair in zip(one, other, strict=True)
+            pair for one, other in zip(stage, after, strict=True) for pair in zip(one, other, strict=True)
         ]
         for groups in (tuple(pairs), tuple((two, one) for one, two in pairs)):
             yield StepCall(part="hop", operation="send", groups=groups, size_bytes=size_bytes, count=count)

@@ -1,10 +1,10 @@
-"""A job of a document run in a lab: its layout for real, its computing slept, its bytes and steps predicted."""
+"""A job run in a lab: its layout for real, its computing slept, its bytes and steps predicted."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +35,16 @@ if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.job import Job
 
-__all__ = ["LabJob", "RunResult", "StepTime", "lab_job", "predicted_step", "run_request", "run_result"]
+__all__ = [
+    "LabJob",
+    "RunResult",
+    "StepTime",
+    "lab_job",
+    "own_layer_s",
+    "predicted_step",
+    "run_request",
+    "run_result",
+]
 
 MOST_PARAMETERS = 20_000_000
 """What several processes on few cores really compute within the time that is slept (assumed) [1]."""
@@ -158,7 +167,23 @@ def lab_job(job: Job, cluster: Cluster, design: LabDesign) -> LabJob:
     )
 
 
-def predicted_step(run: LabJob, design: LabDesign, host: Host) -> StepTime:
+def own_layer_s(run: LabJob, end: JobEnd) -> tuple[float, float]:
+    """Return what a layer really computes forward and backward, measured before the steps [s].
+
+    Parameters
+    ----------
+    run
+        The job.
+    end
+        How it ended.
+    """
+    told = next(each["times_s"] for each in end.events if each["event"] == "own")
+    layers = run.job.model.layers // run.layout.pipeline
+    forward_s, backward_s = (statistics.median(each[way] for each in told) / layers for way in (0, 1))
+    return forward_s, backward_s
+
+
+def predicted_step(run: LabJob, design: LabDesign, host: Host, own_s: tuple[float, float]) -> StepTime:
     """Return the step of a job in a lab: the terms of every estimate, on gloo's times instead of NCCL's.
 
     Parameters
@@ -169,11 +194,13 @@ def predicted_step(run: LabJob, design: LabDesign, host: Host) -> StepTime:
         The lab.
     host
         What was measured of the machine.
+    own_s
+        As `own_layer_s` gives it [s].
 
     Notes
     -----
-    Computing is what is slept; what the host and a framework add on GPUs is not emulated and left out. Of
-    calls that several groups make at once, links carry all.
+    Computing is what is slept and what the small model really computes; what the host and a framework add on
+    GPUs is not emulated and left out. Of calls that several groups make at once, links carry all.
     """
 
     def call_s(call: StepCall) -> float:
@@ -190,8 +217,8 @@ def predicted_step(run: LabJob, design: LabDesign, host: Host) -> StepTime:
     sharded = [call for call in run.calls if run.layout.zero_stage == 3 and call.part != "tensor"]
     tensor_s, hop_s = longest_s("tensor"), longest_s("hop")
     values = {
-        "layer_forward_s": run.forward_s,
-        "layer_backward_s": run.backward_s,
+        "layer_forward_s": run.forward_s + own_s[0],
+        "layer_backward_s": run.backward_s + own_s[1],
         "layer_recompute_s": 0.0,
         "logits_s": 0.0,
         "tensor_collective_s": tensor_s,
@@ -276,7 +303,7 @@ def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host
     }
     payload = {link: counted.get(counter_of(lab, link), 0.0) for link in links_of(design)}
     return RunResult(
-        predicted=predicted_step(run, design, host),
+        predicted=predicted_step(run, design, host, own_layer_s(run, end)),
         steps_s=tuple(float(each["time_s"]) for each in steps),
         losses=tuple(float(each["loss"]) for each in steps),
         tiers=tuple(tier_bytes(step_loads(run.calls, design), payload)),

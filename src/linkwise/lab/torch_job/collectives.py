@@ -49,21 +49,29 @@ def _ones(size_bytes: int) -> torch.Tensor:
     return torch.ones(max(1, size_bytes // 4))
 
 
-def _all_reduce(session: Session, size_bytes: int) -> Callable[[], object]:
+def _all_reduce(_: Session, size_bytes: int) -> Callable[[], object]:
     buffer = _ones(size_bytes)
     return lambda: dist.all_reduce(buffer, op=dist.ReduceOp.MAX)
+
+
+def _named(new: str, old: str) -> Callable[..., object]:
+    """Return a function of torch by its name since 2.13, or the one before."""
+    found: Callable[..., object] = getattr(dist, new, None) or getattr(dist, old)
+    return found
 
 
 def _all_gather(session: Session, size_bytes: int) -> Callable[[], object]:
     own = _ones(size_bytes // session.ranks)
     whole = torch.empty(own.numel() * session.ranks)
-    return lambda: dist.all_gather_single(whole, own)
+    gather = _named("all_gather_single", "all_gather_into_tensor")
+    return lambda: gather(whole, own)
 
 
 def _reduce_scatter(session: Session, size_bytes: int) -> Callable[[], object]:
     own = _ones(size_bytes // session.ranks)
     whole = torch.ones(own.numel() * session.ranks)
-    return lambda: dist.reduce_scatter_single(own, whole, op=dist.ReduceOp.MAX)
+    scatter = _named("reduce_scatter_single", "reduce_scatter_tensor")
+    return lambda: scatter(own, whole, op=dist.ReduceOp.MAX)
 
 
 def _all_to_all(session: Session, size_bytes: int) -> Callable[[], object]:
@@ -72,12 +80,12 @@ def _all_to_all(session: Session, size_bytes: int) -> Callable[[], object]:
     return lambda: dist.all_to_all_single(result, given)
 
 
-def _broadcast(session: Session, size_bytes: int) -> Callable[[], object]:
+def _broadcast(_: Session, size_bytes: int) -> Callable[[], object]:
     buffer = _ones(size_bytes)
     return lambda: dist.broadcast(buffer, src=0)
 
 
-def _reduce(session: Session, size_bytes: int) -> Callable[[], object]:
+def _reduce(_: Session, size_bytes: int) -> Callable[[], object]:
     buffer = _ones(size_bytes)
     return lambda: dist.reduce(buffer, dst=0, op=dist.ReduceOp.MAX)
 

@@ -65,7 +65,7 @@ def join(rank: int, plan: Mapping[str, Any]) -> Session:
 
 @dataclass(frozen=True)
 class Session:
-    """This rank.
+    """One rank of a job.
 
     Parameters
     ----------

@@ -29,6 +29,7 @@ from .transformer import Transformer, token_loss
 __all__ = ["measure"]
 
 _SEED, _LEARNING_RATE = 7, 1e-3
+_OWN_PASSES = 5
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,13 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     session
         This rank.
     plan
-        ``calls`` that are measured first; ``shape``; ``mesh`` (ranks by stage, replica and tensor rank); ``zero_stage``; ``micro_batch``,
+        ``calls`` that are measured first; ``shape``; ``mesh`` (ranks by stage, replica and tensor rank);
+        ``zero_stage``; ``bucket_mib``; ``micro_batch``,
         ``micro_batches``, ``sequence_length``; ``forward_s``, ``backward_s``, ``optimizer_s``; ``steps`` and
         ``warmup``.
     """
     collectives.measure(session, plan)
+    _measure_own(session, plan)
     torch.manual_seed(_SEED)
     mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=("pipeline", "data", "tensor"))
     cut = _pipelined(plan, mesh) if mesh["pipeline"].size() > 1 else _whole(plan, mesh)
@@ -74,6 +77,26 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     for link, values in after.items():
         sent, packets = (a - b for a, b in zip(values, before[link], strict=True))
         session.tell("counted step", link=link, bytes=sent, packets=packets)
+
+
+def _measure_own(session: Session, plan: Mapping[str, Any]) -> None:
+    """Say what a stage really computes for a micro-batch, all ranks at once; nothing is slept or sent."""
+    stages, cut = len(plan["mesh"]), len(plan["mesh"][0][0])
+    shape = {**plan["shape"]}
+    shape |= {name: shape[name] // cut for name in ("heads", "kv_heads", "ffn")}
+    model = Transformer(shape | {"layers": shape["layers"] // stages}, stage=0, stages=1)
+    size = (int(plan["micro_batch"]), int(plan["sequence_length"]))
+    tokens = torch.zeros(size, dtype=torch.int64)
+    times_s = []
+    for number in range(_OWN_PASSES + 1):
+        dist.barrier()
+        begin = time.perf_counter()
+        loss = token_loss(model(tokens), tokens)
+        middle = time.perf_counter()
+        loss.backward()
+        own = [session.slowest(middle - begin), session.slowest(time.perf_counter() - middle)]
+        times_s += [own] if number else []
+    session.tell("own", times_s=times_s)
 
 
 def _tokens(plan: Mapping[str, Any], generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
@@ -100,7 +123,7 @@ def _stage(plan: Mapping[str, Any], mesh: DeviceMesh) -> Transformer:
 
 
 def _tensor_plan() -> dict[str, Any]:
-    """Return how a block is cut: its input is taken once for all matrices, so that two all-reduces go back."""
+    """Return how a block is cut; its input is taken once for all matrices: two all-reduces go back."""
     given = {"input_layouts": Replicate(), "desired_input_layouts": Replicate()}
     columns = ("attention.query", "attention.key", "attention.value", "mlp.gate", "mlp.up")
     return {

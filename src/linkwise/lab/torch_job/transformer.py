@@ -14,7 +14,7 @@ __all__ = ["Transformer", "token_loss"]
 
 
 class _Paused(torch.autograd.Function):
-    """Stands for the computing of a layer: sleeps on the way forward, and before the gradients of the layer."""
+    """Stands for the computing of a layer: sleeps on the way forward, and before its gradients."""
 
     @staticmethod
     def forward(ctx: Any, given: torch.Tensor, forward_s: float, backward_s: float) -> torch.Tensor:
@@ -71,7 +71,7 @@ class _Block(nn.Module):
 
     def forward(self, given: torch.Tensor) -> torch.Tensor:
         after = given + self.attention(self.attention_norm(given))
-        found: torch.Tensor = _Paused.apply(  # type: ignore[no-untyped-call]
+        found: torch.Tensor = _Paused.apply(
             after + self.mlp(self.mlp_norm(after)), self.forward_s, self.backward_s
         )
         return found
@@ -91,7 +91,13 @@ class Transformer(nn.Module):
     """
 
     def __init__(
-        self, shape: Mapping[str, int], *, stage: int, stages: int, forward_s: float, backward_s: float
+        self,
+        shape: Mapping[str, int],
+        *,
+        stage: int,
+        stages: int,
+        forward_s: float = 0.0,
+        backward_s: float = 0.0,
     ) -> None:
         super().__init__()
         is_last = stage == stages - 1
