@@ -49,6 +49,7 @@ def test_a_lab_that_is_not_there_is_named(capsys):
     assert "there is no lab" in capsys.readouterr().err
 
 
+@pytest.mark.full
 @pytest.mark.requires("netns")
 @pytest.mark.requires("torch")
 def test_bench_counts_the_bytes_it_predicts(lab, capsys):

@@ -87,7 +87,7 @@ def lab():
 def measured(lab, name):
     run = lab_job(job_of(name, global_batch=8 if name == "tensor" else 16), CLUSTER, DESIGN)
     with lab_in_use(lab, ground=Ground()) as (held, design):
-        end = run_job(run_request(run, design, steps=3, python=sys.executable), lab=held, design=design)
+        end = run_job(run_request(run, design, steps=2, python=sys.executable), lab=held, design=design)
     assert end.is_done, (end.reason, end.output)
     return run_result(lab, run, design, end, host_of(design, end))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from linkwise.errors import InputError
+from linkwise.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.lab.bench import BenchRow, Host
     from linkwise.lab.design import LabDesign
+    from linkwise.lab.faults import FaultRun
     from linkwise.lab.life import LabState
     from linkwise.lab.training import LabJob, RunResult
 
@@ -194,6 +195,89 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
         click.echo(f"linkwise: the job failed: {end.reason}", err=True)
         raise click.exceptions.Exit(ExitCode.AGAINST)
     _print_run(held, prepared, run_result(held, prepared, design, end, host_of(design, end)), form)
+
+
+@lab.command()
+@click.argument("kind")
+@click.argument("name", required=False)
+@click.option("--job", help="A job/1 document with a layout; a small one of plain data parallelism without.")
+@click.option("--node", type=click.IntRange(0), help="Which node, from 0; the last without.")
+@click.option(
+    "--at", "step", type=click.IntRange(1), default=2, show_default=True, help="Step it begins with."
+)
+@click.option("--steps", type=click.IntRange(2, 1000), default=5, show_default=True, help="Steps in all.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(1, 1800),
+    default=15.0,
+    show_default=True,
+    help="Seconds one call may take; torch's own is 1800.",
+)
+@_PYTHON
+@_FORMAT
+def fault(  # noqa: PLR0917 (click passes all by name)
+    kind: str,
+    name: str | None,
+    job: str | None,
+    node: int | None,
+    step: int,
+    steps: int,
+    timeout_s: float,
+    python: str,
+    form: str,
+) -> None:
+    """Put a fault into a job in the lab NAME, or the only one, and tell what the job did.
+
+    KIND is link-down, link-flap, slow-link, slow-node, rank-killed, rank-frozen or node-lost. The doctor
+    then sees the output of the job alone. The links are mended afterwards.
+
+    Exit codes: 0 the fault was put in, whatever the job did; 2 wrong input.
+
+    \b
+    linkwise lab fault link-flap --node 1 --at 3
+    """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.job.reading import load_job
+    from linkwise.lab.faults import FaultKind, Injection, fault_run, faulty_request
+    from linkwise.lab.job import run_job
+    from linkwise.lab.life import Ground, lab_in_use
+    from linkwise.lab.training import lab_job, run_request, small_job
+
+    if kind not in list(FaultKind):
+        raise UnknownName.among(list(FaultKind), kind="fault", given=kind)
+    if step >= steps:
+        raise InputError(f"--at {step} is not below the {steps} steps of the job; raise --steps")
+    given = None if job is None else load_job(job)
+    ground = Ground()
+    with lab_in_use(name, ground=ground) as (held, design):
+        chosen = design.nodes - 1 if node is None else node
+        if chosen >= design.nodes:
+            raise InputError(f"--node {node}: lab {held} has nodes 0 to {design.nodes - 1}")
+        cluster = _cluster_of(held, design)
+        prepared = lab_job(small_job(cluster) if given is None else given, cluster, design)
+        put = Injection(
+            kind=FaultKind(kind), node=chosen, step=step, lab=held, design=design, shell=ground.shell
+        )
+        request = run_request(prepared, design, steps=steps, python=python)
+        try:
+            end = run_job(
+                faulty_request(request, put, timeout_s=timeout_s), lab=held, design=design, watch=put.watch
+            )
+        finally:
+            put.mend()
+    _print_fault(held, fault_run(put, end), form)
+
+
+def _print_fault(held: str, result: FaultRun, form: str) -> None:
+    from linkwise.report.lab_fault import lab_fault_result, print_lab_fault
+    from linkwise.report.results import published_json
+    from linkwise.report.tables import console_for
+
+    published = lab_fault_result(held, result)
+    if form == "json":
+        click.echo(published_json(published))
+    else:
+        print_lab_fault(published, console_for(sys.stdout))
 
 
 def _source(cluster: str) -> str:

@@ -9,7 +9,7 @@ import selectors
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -44,6 +44,8 @@ class JobRequest:
         How long one call may take [s].
     limit_s
         How long the job may take [s].
+    grace_s
+        How long ranks may go on once one has failed [s].
     """
 
     kind: str
@@ -51,6 +53,7 @@ class JobRequest:
     python: str
     timeout_s: float = 60.0
     limit_s: float = 900.0
+    grace_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +101,13 @@ class JobEnd:
         return f"it left with exit code {self.exit_code}: {last[:300]}"
 
 
-def run_job(request: JobRequest, *, lab: str, design: LabDesign) -> JobEnd:
+def run_job(
+    request: JobRequest,
+    *,
+    lab: str,
+    design: LabDesign,
+    watch: Callable[[Mapping[str, Any]], None] | None = None,
+) -> JobEnd:
     """Return how a job in a lab ended, having waited for it. The caller holds the lock of the lab.
 
     Parameters
@@ -109,6 +118,8 @@ def run_job(request: JobRequest, *, lab: str, design: LabDesign) -> JobEnd:
         Name of the lab.
     design
         What it is.
+    watch
+        Called with each event as it comes.
 
     Notes
     -----
@@ -117,7 +128,7 @@ def run_job(request: JobRequest, *, lab: str, design: LabDesign) -> JobEnd:
     with tempfile.TemporaryDirectory(prefix="linkwise-lab-") as folder:
         plan = Path(folder) / "plan.json"
         plan.write_text(json.dumps(_plan(request, lab, design)), encoding="utf-8")
-        return _run([request.python, str(_SCRIPT), str(plan)], limit_s=request.limit_s)
+        return _run([request.python, str(_SCRIPT), str(plan)], limit_s=request.limit_s, watch=watch)
 
 
 def _plan(request: JobRequest, lab: str, design: LabDesign) -> dict[str, object]:
@@ -141,6 +152,7 @@ def _plan(request: JobRequest, lab: str, design: LabDesign) -> dict[str, object]
         "address": "127.0.0.1" if first is None else first.address,
         "port": random.SystemRandom().randrange(20_000, 30_000),
         "timeout_s": request.timeout_s,
+        "grace_s": request.grace_s,
         "parent": os.getpid(),
         "counters": counters,
         "loopbacks": [node_namespace(lab, node) for node in range(design.nodes)],
@@ -148,7 +160,7 @@ def _plan(request: JobRequest, lab: str, design: LabDesign) -> dict[str, object]
     }
 
 
-def _run(argv: list[str], *, limit_s: float) -> JobEnd:
+def _run(argv: list[str], *, limit_s: float, watch: Callable[[Mapping[str, Any]], None] | None) -> JobEnd:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     begin = time.monotonic()
     try:
@@ -163,7 +175,9 @@ def _run(argv: list[str], *, limit_s: float) -> JobEnd:
     with process:
         try:
             for line in _lines(process, begin + limit_s):
-                _sort(line, events, output, at_s=time.monotonic() - begin)
+                event = _sort(line, events, output, at_s=time.monotonic() - begin)
+                if event is not None and watch is not None:
+                    watch(event)
             is_stopped = process.poll() is None and time.monotonic() >= begin + limit_s
         finally:
             if is_stopped or _is_left(process):
@@ -206,7 +220,10 @@ def _lines(process: subprocess.Popen[bytes], deadline: float) -> Iterator[str]:
         yield pending.decode("utf-8", "replace")
 
 
-def _sort(line: str, events: list[Mapping[str, Any]], output: list[str], *, at_s: float) -> None:
+def _sort(
+    line: str, events: list[Mapping[str, Any]], output: list[str], *, at_s: float
+) -> Mapping[str, Any] | None:
+    """Keep a line among events or output, and return it if it is an event."""
     if line.startswith(_MARK) and len(events) < _MOST_LINES:
         try:
             told = json.loads(line.removeprefix(_MARK))
@@ -214,6 +231,7 @@ def _sort(line: str, events: list[Mapping[str, Any]], output: list[str], *, at_s
             told = None
         if isinstance(told, dict) and isinstance(told.get("event"), str):
             events.append({**told, "at_s": at_s})
-            return
+            return events[-1]
     if _HARMLESS not in line and len(output) < _MOST_LINES:
         output.append(line)
+    return None

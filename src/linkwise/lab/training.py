@@ -28,7 +28,7 @@ from linkwise.lab.traffic import (
     traffic_of,
 )
 from linkwise.layout import Layout, Recompute, Schedule
-from linkwise.model import AttentionKind, QueryKeyNorm, parameter_counts
+from linkwise.model import AttentionKind, QueryKeyNorm, make_model, parameter_counts
 from linkwise.network.gloo import gloo_time_s
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "predicted_step",
     "run_request",
     "run_result",
+    "small_job",
 ]
 
 MOST_PARAMETERS = 20_000_000
@@ -126,6 +127,31 @@ class RunResult:
     def measured_s(self) -> float:
         """Return the median step [s]."""
         return statistics.median(self.steps_s)
+
+
+def small_job(cluster: Cluster) -> Job:
+    """Return a job that is small enough for any lab: plain data parallelism, two micro-batches a replica.
+
+    Parameters
+    ----------
+    cluster
+        What the lab emulates.
+    """
+    from linkwise.job import Job
+
+    model = make_model(
+        name="small",
+        layers=4,
+        hidden=128,
+        heads=8,
+        kv_heads=4,
+        head_dim=16,
+        v_head_dim=16,
+        vocab=256,
+        ffn=352,
+    )
+    batch, layout = 4 * cluster.gpus, Layout(micro_batch=2)
+    return Job(model=model, sequence_length=64, global_batch=batch, framework="ddp", layout=layout)
 
 
 def lab_job(job: Job, cluster: Cluster, design: LabDesign) -> LabJob:

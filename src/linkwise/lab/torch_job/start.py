@@ -1,7 +1,7 @@
 """The script that is started: forks the ranks of a job into the namespaces of their nodes.
 
 Called as ``start.py PLAN``, a file of JSON: ``kind`` (a module of this folder), ``ranks`` (``namespace`` and
-``device`` of each), ``address``, ``port``, ``timeout_s``, ``parent``, and what the kind reads.
+``device`` of each), ``address``, ``port``, ``timeout_s``, ``grace_s``, ``parent``, and what the kind reads.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ _KINDS = ("collectives", "training")
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
+_LOOK_S = 0.02
 
 
 def main(plan_path: str) -> int:
@@ -41,7 +43,9 @@ def main(plan_path: str) -> int:
     session = importlib.import_module("torch_job.session")
     own = os.getpid()
     children = {_fork(rank, plan, job, session, own): rank for rank in range(len(plan["ranks"]))}
-    return _waited(children, session)
+    for pid, rank in children.items():
+        session.say("started", rank=rank, pid=pid)
+    return _waited(children, session, grace_s=float(plan["grace_s"]))
 
 
 def _fork(rank: int, plan: dict[str, Any], job: Any, session: Any, parent: int) -> int:
@@ -64,16 +68,23 @@ def _fork(rank: int, plan: dict[str, Any], job: Any, session: Any, parent: int) 
         os._exit(code)
 
 
-def _waited(children: dict[int, int], session: Any) -> int:
-    worst = 0
+def _waited(children: dict[int, int], session: Any, *, grace_s: float) -> int:
+    """Wait for all ranks; once one has failed, and all links have had time to say so, end the others."""
+    failed_at = None
     while children:
-        pid, status = os.wait()
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            time.sleep(_LOOK_S)
+            if failed_at is not None and time.monotonic() > failed_at + grace_s:
+                for other in children:
+                    os.kill(other, signal.SIGKILL)
+            continue
         rank = children.pop(pid, None)
         code = os.waitstatus_to_exitcode(status)
-        if rank is not None:
-            session.say("ended", rank=rank, exit_code=code)
-            worst = worst or code
-    return 0 if worst == 0 else 1
+        session.say("ended", rank=rank, exit_code=code)
+        if code and failed_at is None:
+            failed_at = time.monotonic()
+    return 0 if failed_at is None else 1
 
 
 def _end_with(parent: int) -> None:

@@ -37,6 +37,7 @@ class _Cut:
     """A model on one rank, and how its passes go: given tokens and targets of a step, the loss."""
 
     parameters: list[nn.Parameter]
+    blocks: list[Any]
     passes: Callable[[torch.Tensor, torch.Tensor], float]
 
 
@@ -51,7 +52,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
         ``calls`` that are measured first; ``shape``; ``mesh`` (ranks by stage, replica and tensor rank);
         ``zero_stage``; ``bucket_mib``; ``micro_batch``,
         ``micro_batches``, ``sequence_length``; ``forward_s``, ``backward_s``, ``optimizer_s``; ``steps`` and
-        ``warmup``.
+        ``warmup``; ``slow``, if a node is to be slow: its ``namespace``, the ``step`` and a ``factor``.
     """
     collectives.measure(session, plan)
     _measure_own(session, plan)
@@ -66,6 +67,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
             before = session.counters()
         dist.barrier()
         session.tell("step begins", step=step)
+        _slow_down(session, cut, plan, step)
         begin = time.perf_counter()
         loss = cut.passes(*_tokens(plan, generator))
         time.sleep(float(plan["optimizer_s"]))
@@ -77,6 +79,15 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     for link, values in after.items():
         sent, packets = (a - b for a, b in zip(values, before[link], strict=True))
         session.tell("counted step", link=link, bytes=sent, packets=packets)
+
+
+def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) -> None:
+    """Let layers take longer from a step on, on the ranks of one node, where the plan says so."""
+    slow = plan.get("slow")
+    if slow and step == slow["step"] and plan["ranks"][session.rank]["namespace"] == slow["namespace"]:
+        for block in cut.blocks:
+            block.forward_s *= slow["factor"]
+            block.backward_s *= slow["factor"]
 
 
 def _measure_own(session: Session, plan: Mapping[str, Any]) -> None:
@@ -151,7 +162,7 @@ def _whole(plan: Mapping[str, Any], mesh: DeviceMesh) -> _Cut:
             total += float(loss.detach())
         return total
 
-    return _Cut(parameters=list(wrapped.parameters()), passes=passes)
+    return _Cut(parameters=list(wrapped.parameters()), blocks=list(model.blocks), passes=passes)
 
 
 class _Synchronised:
@@ -208,7 +219,8 @@ def _replicated(
 def _pipelined(plan: Mapping[str, Any], mesh: DeviceMesh) -> _Cut:
     pipeline = mesh["pipeline"]
     place, stages = pipeline.get_local_rank(), pipeline.size()
-    model: nn.Module = _stage(plan, mesh)
+    whole = _stage(plan, mesh)
+    model: nn.Module = whole
     if mesh["data"].size() > 1:
         model, _ = _replicated(model, plan, mesh)
     stage = PipelineStage(model, place, stages, torch.device("cpu"), group=pipeline.get_group())
@@ -221,4 +233,4 @@ def _pipelined(plan: Mapping[str, Any], mesh: DeviceMesh) -> _Cut:
         schedule.step(*inputs, **last)
         return float(torch.stack(losses).detach().mean()) if losses else 0.0
 
-    return _Cut(parameters=list(model.parameters()), passes=passes)
+    return _Cut(parameters=list(model.parameters()), blocks=list(whole.blocks), passes=passes)
