@@ -68,7 +68,7 @@ def test_explain_parts_sum_to_the_whole(capsys):
 def test_explain_says_what_a_tenth_of_each_figure_buys(capsys):
     result = json.loads(explained([*OPTIONS, *LAYOUT, "--format", "json"], capsys)[1])
     bought = {each["figure"]: each["saved_fraction"] for each in result["sensitivities"]}
-    assert set(bought) == {"tensor FLOP/s", "memory bandwidth", "NVLink", "NIC", "latency"}
+    assert set(bought) == {"tensor FLOP/s", "memory bandwidth", "NVLink", "NIC", "latency of sends"}
     assert all(0 <= share < 0.1 for share in bought.values())
     assert max(bought, key=bought.get) == "tensor FLOP/s"
 

@@ -42,7 +42,7 @@ def test_trace_when_an_input_is_a_figure_names_basis_source_and_layer():
 
 def test_sensitivities_when_a_layout_is_bound_by_compute_rank_flops_first():
     found = {one.figure: one for one in sensitivities(LLAMA, H100, LAYOUT)}
-    assert set(found) == {"tensor FLOP/s", "memory bandwidth", "NVLink", "NIC", "latency"}
+    assert set(found) == {"tensor FLOP/s", "memory bandwidth", "NVLink", "NIC", "latency of sends"}
     assert found["tensor FLOP/s"].saved_fraction > found["memory bandwidth"].saved_fraction
     step = estimate_layout(LLAMA, H100, LAYOUT).step_time_s
     for one in found.values():

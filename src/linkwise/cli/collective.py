@@ -88,11 +88,11 @@ def collective(
     limits = _limits(asked, algorithm, protocol)
     if measured is not None:
         _check_measured(cluster, measured, log, algorithm=algorithm, protocol=protocol)
-        column = _sizes(sizes or "8B:16GiB")
+        column = _sizes("8B:16GiB" if sizes is None else sizes)
         _lay_over(asked, load_cluster(cluster), column, measured, gpus=gpus, form=form)
         return ExitCode.DONE
     if log is None:
-        column = _sizes(sizes or "8B:16GiB")
+        column = _sizes("8B:16GiB" if sizes is None else sizes)
         _predict(asked, load_cluster(cluster), column, gpus=gpus, limits=limits, form=form)
         return ExitCode.DONE
     if sizes is not None:
@@ -187,7 +187,13 @@ def _operation(text: str) -> str:
 
 def _sizes(text: str) -> list[int]:
     if ":" not in text:
-        return [_size(word) for word in text.split(",")]
+        listed = [_size(word) for word in text.split(",")]
+        seen: set[int] = set()
+        for size in listed:
+            if size in seen:
+                raise InputError(f"--sizes {text}: {size:,} bytes are given twice; leave one out")
+            seen.add(size)
+        return listed
     low, high = (_size(word) for word in text.split(":", 1))
     if low > high:
         raise InputError(f"--sizes {text}: the first size is larger than the last; write it as 8B:16GiB")
@@ -205,7 +211,7 @@ def _size(word: str) -> int:
     except InputError as error:
         raise InputError(f"--sizes: {error}") from None
     if not 1 <= size <= _LARGEST_BYTES:
-        largest = "the largest is 8 EiB - 1"
+        largest = "the largest below 8,388,608 TiB"
         raise InputError(f"--sizes: {word.strip()} is no size of a buffer; the least is 1 byte, {largest}")
     if not size.is_integer():
         raise InputError(f"--sizes: {word.strip()} is not a whole number of bytes")

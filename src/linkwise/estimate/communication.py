@@ -384,97 +384,6 @@ def hop_inside_s(
     return collective_latency_s + bytes_sent / nvlink_reached_bytes_per_s
 
 
-# ------------------------------------------------------------------------------------------------ data
-
-
-@term("s", "all-reduce of the stage's gradients", _NCCL)
-def gradient_all_reduce_s(
-    gradient_ranks: Floats,
-    gradient_local: Floats,
-    gradient_bytes: Floats,
-    collective_generation: Floats,
-    collective_network: Floats,
-    nvlink_bytes_per_s: Floats,
-    gradient_nic_bytes_per_s: Floats,
-    network_latency_s: Floats,
-) -> Floats:
-    """Return the time of the gradients' all-reduce once per step."""
-    links = GroupLinks(
-        ranks=gradient_ranks,
-        local=gradient_local,
-        generation=collective_generation,
-        network=collective_network,
-        link_bytes_per_s=nvlink_bytes_per_s,
-        nic_bytes_per_s=gradient_nic_bytes_per_s,
-        latency_s=network_latency_s,
-    )
-    return call_s("all_reduce", gradient_bytes, links)
-
-
-@term(
-    "s",
-    "reduce-scatter of gradients and all-gather of parameters (ZeRO 1 and 2)",
-    "Rajbhandari et al., ZeRO, 2020; " + _NCCL,
-)
-def gradient_scatter_gather_s(
-    gradient_ranks: Floats,
-    gradient_local: Floats,
-    gradient_bytes: Floats,
-    stage_parameter_bytes: Floats,
-    collective_generation: Floats,
-    collective_network: Floats,
-    nvlink_bytes_per_s: Floats,
-    gradient_nic_bytes_per_s: Floats,
-    network_latency_s: Floats,
-) -> Floats:
-    """Return the time of the sharded optimizer's two collectives once per step."""
-    links = GroupLinks(
-        ranks=gradient_ranks,
-        local=gradient_local,
-        generation=collective_generation,
-        network=collective_network,
-        link_bytes_per_s=nvlink_bytes_per_s,
-        nic_bytes_per_s=gradient_nic_bytes_per_s,
-        latency_s=network_latency_s,
-    )
-    return call_s("reduce_scatter", gradient_bytes, links) + call_s(
-        "all_gather", stage_parameter_bytes, links
-    )
-
-
-@term(
-    "s",
-    "gradients of the experts over the ranks that hold the same ones: all-reduce, or from ZeRO 1 on scatter "
-    "of gradients and gather of parameters",
-    _NCCL,
-)
-def expert_gradient_s(
-    expert_replicas: Floats,
-    expert_replicas_local: Floats,
-    zero_stage: Floats,
-    expert_gradient_bytes: Floats,
-    stage_expert_parameters: Floats,
-    collective_generation: Floats,
-    collective_network: Floats,
-    nvlink_bytes_per_s: Floats,
-    replica_nic_bytes_per_s: Floats,
-    network_latency_s: Floats,
-) -> Floats:
-    """Return the time of the experts' gradients, reduced over the ranks that hold the same ones."""
-    links = GroupLinks(
-        ranks=expert_replicas,
-        local=expert_replicas_local,
-        generation=collective_generation,
-        network=collective_network,
-        link_bytes_per_s=nvlink_bytes_per_s,
-        nic_bytes_per_s=replica_nic_bytes_per_s,
-        latency_s=network_latency_s,
-    )
-    gathered = np.where(zero_stage >= 1.0, 2.0 * stage_expert_parameters, expert_gradient_bytes)
-    passes = call_s("reduce_scatter", expert_gradient_bytes, links) + call_s("all_gather", gathered, links)
-    return np.where(stage_expert_parameters > 0, passes, 0.0)
-
-
 TERMS = (
     *placement.TERMS,
     *crossing.TERMS,
@@ -494,7 +403,4 @@ TERMS = (
     layer_network_s,
     hop_across_s,
     hop_inside_s,
-    gradient_all_reduce_s,
-    gradient_scatter_gather_s,
-    expert_gradient_s,
 )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from linkwise.estimate import communication, compute, memory, schedule
+from linkwise.estimate import communication, compute, data_parallel, memory, schedule
 from linkwise.estimate.term import term_table
 
-TERMS = term_table(compute.TERMS, communication.TERMS, schedule.TERMS, memory.TERMS)
+TERMS = term_table(compute.TERMS, communication.TERMS, data_parallel.TERMS, schedule.TERMS, memory.TERMS)
 
 STEP_PARTS = (
     "compute_s",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from linkwise.estimate import communication, compute, memory, schedule
+from linkwise.estimate import communication, compute, data_parallel, memory, schedule
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.job_inputs import checked_layout, fixed_columns, layout_columns
 from linkwise.estimate.origins import Origin, input_origins, reaching_terms
@@ -22,7 +22,7 @@ __all__ = ["Sensitivity", "TracedInput", "TracedTerm", "sensitivities", "trace"]
 
 _GROUPS: Mapping[str, str] = {
     one.name: group.__name__.rsplit(".", 1)[-1]
-    for group in (compute, communication, schedule, memory)
+    for group in (compute, communication, data_parallel, schedule, memory)
     for one in group.TERMS
 }
 
@@ -31,7 +31,7 @@ _SCALED: tuple[tuple[str, str, tuple[str, ...], float], ...] = (
     ("memory bandwidth", "10 % more", ("memory_bytes_per_s",), 1.1),
     ("NVLink", "10 % more", ("nvlink_bytes_per_s",), 1.1),
     ("NIC", "10 % more", ("nic_bytes_per_s",), 1.1),
-    ("latency", "10 % less", ("network_latency_s", "collective_latency_s"), 0.9),
+    ("latency of sends", "10 % less", ("network_latency_s", "collective_latency_s"), 0.9),
 )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["print_explanation", "print_term"]
 
-GROUPS = ("compute", "communication", "schedule", "memory", "energy", "goodput", "money")
+GROUPS = ("compute", "communication", "data_parallel", "schedule", "memory", "energy", "goodput", "money")
 """Order in which the groups of terms are printed."""
 
 
@@ -40,7 +40,7 @@ def print_explanation(result: ExplainResult, console: Console) -> None:
     for group in GROUPS:
         terms = [term for term in result.terms if term.group == group]
         if terms:
-            print_line(console, f"\n{group.upper()}", style="bold")
+            print_line(console, f"\n{group.replace('_', ' ').upper()}", style="bold")
         for term in terms:
             _print_block(term, console)
     print_line(console, "\nFIGURES", style="bold")
