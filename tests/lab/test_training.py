@@ -1,7 +1,9 @@
 """Jobs run in a lab: what is refused, what a step is predicted to be, and real jobs of torch."""
 
 import os
+import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,7 @@ from linkwise.errors import InputError
 from linkwise.job import Job
 from linkwise.lab.bench import Host, host_of
 from linkwise.lab.job import run_job
-from linkwise.lab.life import Ground, lab_in_use, take_down, take_up
+from linkwise.lab.life import Ground, lab_in_use, lab_states, take_down, take_up
 from linkwise.lab.training import lab_job, predicted_step, run_request, run_result
 from linkwise.layout import Layout, Recompute
 from linkwise.model import load_model
@@ -29,6 +31,20 @@ CUTS = {
     "pipeline": ("torchtitan", Layout(pipeline=4, micro_batch=2)),
     "pipeline and data": ("megatron", Layout(pipeline=2, micro_batch=2)),
 }
+
+KILLED = """\
+import sys
+from linkwise.lab.job import run_job
+from linkwise.lab.life import Ground, lab_in_use
+from linkwise.lab.training import lab_job, run_request
+from tests.lab.test_training import CLUSTER, DESIGN, job_of
+run = lab_job(job_of(), CLUSTER, DESIGN)
+def watch(event):
+    if event["event"] == "step begins":
+        print("step begins", flush=True)
+with lab_in_use(sys.argv[1], ground=Ground()) as (held, design):
+    run_job(run_request(run, design, steps=50, python=sys.executable), lab=held, design=design, watch=watch)
+"""
 
 
 def job_of(name="ddp", **changes):
@@ -108,3 +124,19 @@ def test_a_real_job_sends_the_bytes_that_are_predicted(lab):
 def test_every_cut_sends_the_bytes_that_are_predicted(lab, name):
     result = measured(lab, name)
     assert max(tier.worst_fraction for tier in result.tiers) <= 0.03
+
+
+@pytest.mark.full
+@pytest.mark.requires("netns")
+@pytest.mark.requires("torch")
+def test_ranks_end_with_a_command_that_is_killed(lab):
+    command = subprocess.Popen([sys.executable, "-c", KILLED, lab], stdout=subprocess.PIPE)
+    assert command.stdout.readline() == b"step begins\n"
+    command.kill()
+    command.wait()
+    command.stdout.close()
+    deadline = time.monotonic() + 5.0
+    while (state := next(each for each in lab_states(Ground()) if each.name == lab)).processes:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not state.is_busy

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwise.cli.numbers import FiniteFloat
 from linkwise.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(1, 1800),
+    type=FiniteFloat(1, 1800),
     default=15.0,
     show_default=True,
     help="Seconds one call may take; torch's own is 1800.",
