@@ -1,5 +1,6 @@
 """What every test may use: the marker `requires`, and no environment of the person who runs them."""
 
+import importlib.metadata
 import importlib.util
 import os
 import shutil
@@ -10,9 +11,34 @@ from hypothesis import settings
 settings.register_profile("untimed", deadline=None)  # speeds live in benchmarks; a busy machine fails no test
 settings.load_profile("untimed")
 
+
+def _has(module):
+    """Return whether a module of a package can be found; the package is imported for it."""
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ImportError:
+        return False
+
+
+def _version(distribution):
+    """Return the version of what is installed, or an empty text."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 _PRESENT = {
     "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
     "torch": lambda: importlib.util.find_spec("torch") is not None,
+    "kubernetes-validate": lambda: importlib.util.find_spec("kubernetes_validate") is not None,
+    "kubeflow-trainer-api": lambda: importlib.util.find_spec("kubeflow_trainer_api") is not None,
+    "kubeflow-training": lambda: _has("kubeflow.training"),
+    "deepspeed": lambda: importlib.util.find_spec("deepspeed") is not None,
+    "megatron-core": lambda: _has("megatron.core"),
+    "megatron-lm": lambda: _has("megatron.training"),
+    "torchtitan 0.2": lambda: _version("torchtitan").startswith("0.2."),
+    "shellcheck": lambda: shutil.which("shellcheck") is not None,
     "netns": lambda: shutil.which("ip") is not None and os.geteuid() == 0,
     "slurm": lambda: shutil.which("sbatch") is not None,
     "prometheus": lambda: shutil.which("prometheus") is not None,

@@ -91,6 +91,12 @@ CASES = [
         export("NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"),
         {},
     ),
+    (
+        "risky-value",
+        export("NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=/tmp/nccl.%h"),
+        export("NCCL_DEBUG=INFO", "NCCL_DEBUG_FILE=/tmp/nccl.%h.%p"),
+        {},
+    ),
     ("conf-line", "NCCL_DEBUG = WARN\n", "# comment = none\nNCCL_DEBUG=WARN\n", {"path": "nccl.conf"}),
     ("conf-line", "NCCL_NET=IB # fast\n", "NCCL_DEBUG_FILE=/tmp/a#b.%h.%p\n", {"path": "nccl.conf"}),
     ("conf-line", 'NCCL_NET="IB"\n', "NCCL_NET=IB\n", {"path": "nccl.conf"}),

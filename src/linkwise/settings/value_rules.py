@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 from linkwise.nccl.allowed import integer_read, misfit
 from linkwise.nccl.variables import companion, release_text, variables
-from linkwise.readers.environment import Reach
+from linkwise.readers.environment import Assignment, Reach
+from linkwise.readers.settings_file import SettingsFile
 from linkwise.settings.finding import Finding, Severity, Subject, guide
 from linkwise.settings.risks import RISKS, Risk
 
@@ -42,6 +43,8 @@ def risky_values(subject: Subject) -> Iterator[Finding]:
             continue
         for risk in RISKS:
             if risk.name == each.name and risk.is_risky(value) and _holds(risk, subject):
+                if each.name == "NCCL_DEBUG" and _has_log_files(file, each):
+                    continue
                 yield subject.finding(
                     file,
                     each,
@@ -51,6 +54,16 @@ def risky_values(subject: Subject) -> Iterator[Finding]:
                     todo=risk.todo,
                     source=risk.source or guide(risk.name),
                 )
+
+
+def _has_log_files(file: SettingsFile, setting: Assignment) -> bool:
+    """Return whether the log of every process goes to a file of its own."""
+    names = [
+        each.value or ""
+        for each in file.assignments
+        if each.name == "NCCL_DEBUG_FILE" and each.scope == setting.scope and each.reach is not Reach.SHELL
+    ]
+    return bool(names) and "%h" in names[-1] and "%p" in names[-1]
 
 
 def defaults(subject: Subject) -> Iterator[Finding]:

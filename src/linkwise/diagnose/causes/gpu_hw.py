@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwise.diagnose.degraded import degraded
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Sighting
@@ -37,7 +38,7 @@ def gpu_hw(facts: Facts) -> Finding | None:
     named = [each for each in facts.seen("cuda_failure", "cuda_error", "nvml_failed") if _is_hardware(each)]
     lines = [*xids, *switches, *facts.seen("gpu_lost"), *named]
     if not lines:
-        return None
+        return degraded(facts)
     return finding(
         "gpu_hw",
         Severity.BROKEN,

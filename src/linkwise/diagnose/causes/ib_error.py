@@ -46,6 +46,9 @@ def ib_error(facts: Facts) -> Finding | None:
     limit = locked_memory(facts)
     if out_of_memory(facts) and limit is not None:
         lines.append(limit.evidence)
+    lines += facts.seen("port_losses")
+    if is_roce(facts):
+        lines += [each for each in facts.seen("pfc_enabled") if "1" not in each.fields["flags"]]
     return finding(
         "ib_error",
         Severity.BROKEN,

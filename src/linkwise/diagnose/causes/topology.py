@@ -51,9 +51,19 @@ def _too_narrow(facts: Facts) -> Finding | None:
         *(each for each in facts.seen("graph_pattern") if _is_narrow(each)),
         *(each for each in facts.seen("graph_link") if float(each.fields["gbyte_s"]) < _SLOWEST_GBYTE_S),
     ]
-    if not graph:
+    written = [
+        Evidence(
+            file=name,
+            line=each.line,
+            text=f"graph {each.id}: {each.intra_bytes_per_s / 1e9:g} GB/s a channel",
+        )
+        for name, graphs in facts.log.graphs
+        for each in graphs
+        if 0 < each.intra_bytes_per_s < _SLOWEST_GBYTE_S * 1e9
+    ]
+    if not graph and not written:
         return None
-    proof: list[Sighting | Evidence] = [*graph, *facts.settings("NCCL_TOPO_FILE")]
+    proof: list[Sighting | Evidence] = [*graph, *written, *facts.settings("NCCL_TOPO_FILE")]
     return _found(
         Severity.SLOW,
         Confidence.HIGH,
