@@ -78,8 +78,8 @@ def gloo_traffic(operation: str, *, ranks: int, size_bytes: float) -> GlooTraffi
     References
     ----------
     gloo (github.com/facebookincubator/gloo), docs/algorithms.md and gloo/allreduce.cc, allgather.cc,
-    alltoall.cc, broadcast.cc, reduce.cc, read in 2025; torch 2.13 ProcessGroupGloo for the reduce-scatter.
-    Bytes counted per connection with torch 2.13 agree with all of them.
+    alltoall.cc, broadcast.cc, reduce.cc; torch 2.13 ProcessGroupGloo for the reduce-scatter. Bytes counted
+    per connection with torch 2.13 agree with all of them (docs/lab.md).
     """
     if operation not in _FORMS:
         raise UnknownName.among(_FORMS, kind="operation", given=operation)
