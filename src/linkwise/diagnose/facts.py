@@ -298,6 +298,7 @@ _FAULTS = (
     "shm_failed",
     "socket_failed",
     "uds_failed",
+    "usage_refused",
 )
 
 _FAILURES = (

@@ -121,11 +121,17 @@ def _absent(timeouts: Sequence[Sighting]) -> list[int]:
 
 
 def _differ(timeouts: Sequence[Sighting]) -> bool:
-    shapes: dict[tuple[str, str], set[tuple[str | None, ...]]] = {}
+    """Return whether two ranks wait in unlike collectives; a line that is broken off tells only a part."""
+    places: dict[tuple[str, str], list[tuple[str | None, ...]]] = {}
     for each in timeouts:
         place = (each.fields.get("group", ""), each.fields["sequence"])
-        shapes.setdefault(place, set()).add(tuple(each.fields.get(name) for name in _SHAPE))
-    return any(len(each) > 1 for each in shapes.values())
+        places.setdefault(place, []).append(tuple(each.fields.get(name) for name in _SHAPE))
+    for shapes in places.values():
+        operations = {shape[0] for shape in shapes} - {None}
+        sizes = {shape for shape in shapes if None not in shape}
+        if len(operations) > 1 or len(sizes) > 1:
+            return True
+    return False
 
 
 def _found(

@@ -12,7 +12,7 @@ __all__ = ["efa"]
 
 _WITH_GPUDIRECT = ("p4", "p5", "p6")
 _STOPS = re.compile(
-    r"[Ii]nitiali[sz](?:ation|ing plugin) failed"
+    r"Disabling shared memory failed|[Ii]nitiali[sz](?:ation|ing plugin) failed"
     r"|[Ff]ailed to (?:initiali[sz]e|find|open|create|register|allocate)"
     r"|Unable to (?:find a protocol|create|open|allocate)|NCCL failure|fi_getinfo"
     r"|(?:Could not|Couldn't|Cannot) (?:open|create|make|allocate|register|enable|bind|insert)"
@@ -28,7 +28,7 @@ def efa(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    rules = (_refused, _without_provider, _failed, _without_plugin, _without_gpudirect)
+    rules = (_refused, _without_provider, _other_provider, _failed, _without_plugin, _without_gpudirect)
     return next((found for rule in rules if (found := rule(facts)) is not None), None)
 
 
@@ -72,6 +72,25 @@ def _without_provider(facts: Facts) -> Finding | None:
         "The OFI plug-in is loaded, but libfabric offers it no EFA provider, so NCCL goes on to the next"
         " network. Later lines about libibverbs are only that next attempt.",
     )
+
+
+def _other_provider(facts: Facts) -> Finding | None:
+    """Find that libfabric gave the plug-in a provider that sends over TCP."""
+    lines = [each for each in facts.seen("ofi_provider") if _sends_over_tcp(each.fields["provider"])]
+    if not lines:
+        return None
+    stops = [each for each in facts.warned("ofi_failed") if _stops_plugin(each.fields["text"])]
+    return _missing(
+        facts,
+        Confidence.HIGH,
+        [*lines, *stops],
+        f"The OFI plug-in got the provider {lines[0].fields['provider']} from libfabric and not efa, so that"
+        " data goes over TCP, or the plug-in stops where this provider lacks what it needs.",
+    )
+
+
+def _sends_over_tcp(provider: str) -> bool:
+    return any(word in {"tcp", "sockets", "udp"} for word in re.split(r"[;,]", provider))
 
 
 def _failed(facts: Facts) -> Finding | None:

@@ -36,7 +36,7 @@ def ib_error(facts: Facts) -> Finding | None:
     lines: list[Sighting | Evidence] = [
         *first_failures(facts),
         *_calls(facts),
-        *facts.warned("link_layers_differ", "resilient_device_failed"),
+        *facts.warned("link_layers_differ", "resilient_device_failed", "completion_head"),
         *events,
         *completions(facts),
     ]

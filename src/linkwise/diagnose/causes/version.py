@@ -17,7 +17,9 @@ def version(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return first_of(_refused(facts), _differing(facts), _too_old(facts), _two_copies(facts))
+    return first_of(
+        _refused(facts), _differing(facts), _too_old(facts), _unloadable(facts), _two_copies(facts)
+    )
 
 
 def _two_copies(facts: Facts) -> Finding | None:
@@ -117,6 +119,30 @@ def _too_old(facts: Facts) -> Finding | None:
         ),
         fix=("install a build for the CUDA release that introduced the GPU, and its NCCL",),
         next_check="python -c 'import torch; print(torch.cuda.get_arch_list(), torch.cuda.nccl.version())'",
+    )
+
+
+def _unloadable(facts: Facts) -> Finding | None:
+    """Find kernels of NCCL that CUDA does not find in the library it loaded."""
+    lines = [
+        each for each in facts.seen("cuda_failure") if "named symbol not found" in each.fields.get("text", "")
+    ]
+    if not lines:
+        return None
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.LOW,
+        proof=[*lines, *facts.seen("version"), *facts.seen("driver_version")],
+        explanation=(
+            "CUDA does not find NCCL's own kernels: this build of NCCL has none for the GPU, or the driver is"
+            " too old for the CUDA that built it (driver)."
+        ),
+        fix=(
+            "install the NCCL build for the CUDA release of the framework, for this GPU",
+            "or update the driver to that CUDA release",
+        ),
+        next_check="nvidia-smi (CUDA Version is the most the driver takes) beside the +cuda of 'NCCL version'",
     )
 
 

@@ -176,7 +176,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         "shm_failed",
         "shared memory segment",
         r"Error while (?P<action>creating|attaching to) shared memory segment (?P<segment>.+?)"
-        r" \(size (?P<size>\d+)\)(?:, error: (?P<text>.+?))?\s*$",
+        r" \(size (?P<size>\d+)\)(?:, error: (?P<text>.+?))?(?:\s*$|,)",
     ),
     message(
         "shm_failed",

@@ -22,7 +22,8 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message(
         "watchdog_timeout",
         "Watchdog caught collective operation timeout",
-        _GROUP + r".*?WorkNCCL\(SeqNum=(?P<sequence>\d+), OpType=(?P<operation>\w+)"
+        # Pasted lines are broken anywhere, often in the middle of a word.
+        _GROUP + r".*?WorkNCCL\(SeqNum=(?P<sequence>\d+)(?:, OpType=(?P<operation>\w+))?"
         r"(?:, NumelIn=(?P<elements_in>\d+), NumelOut=(?P<elements_out>\d+))?",
     ),
     message(

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from linkwise.readers.job_log.last_error import WORDS, line_below, text_beside, without_tail
 from linkwise.readers.job_log.lines import LONGEST_LINE, Prefix, clean_text, parse_prefix, printable
 from linkwise.readers.job_log.messages import (
     BORING_HEADS,
@@ -380,25 +381,27 @@ class Scan:
         self._take_prompt(place, 0)
         if self._stream.is_after_last_error:
             self._stream.is_after_last_error = False
-            self._take_last_error(place, 0, base)
+            self._take_last_error(place, 0, base, b"")
 
     def _take_host_line(self, text: str, place: _Place, start: int, end: int, base: int) -> None:
         level = "WARN" if _ALARMED.search(text) else ""
         for message, fields in matches(text, HOST_MESSAGES):
             evidence = self._evidence(place, start, end)
             self._keep(message.name, fields, level=level, evidence=evidence, offset=base + start)
-            if message.name == "last_error":
-                self._take_last_error(place, end + 1, base)
+            if message.name == "last_error" and (beside := text_beside(text)):
+                self._take_repeated(beside, evidence, base + start)
+            elif message.name == "last_error":
+                mark = place.chunk[start:end].partition(WORDS.encode())[0]
+                self._take_last_error(place, end + 1, base, mark)
             if message.name == "last_error_quoted":
                 self._take_repeated(fields["text"], evidence, base + start)
 
-    def _take_last_error(self, place: _Place, start: int, base: int) -> None:
-        if start >= len(place.chunk):
+    def _take_last_error(self, place: _Place, start: int, base: int, mark: bytes) -> None:
+        if (below := line_below(place.chunk, start, mark)) is None:
             self._stream.is_after_last_error = True
             return
-        end = _line_end(place.chunk, start)
-        text = clean_text(place.chunk[start:end], most=LONGEST_LINE)
-        self._take_repeated(text, self._evidence(place, start, end), base + start)
+        text = without_tail(clean_text(place.chunk[slice(*below)], most=LONGEST_LINE))
+        self._take_repeated(text, self._evidence(place, *below), base + below[0])
 
     def _take_repeated(self, text: str, evidence: Evidence, offset: int) -> None:
         """Take what a framework repeats of NCCL's last warning."""

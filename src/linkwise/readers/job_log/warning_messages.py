@@ -85,6 +85,8 @@ _FAULTS: tuple[Message, ...] = (
     ),
     message("xml_import", "Add PCI Link error", r"(?P<detail>Add PCI Link error.*)$"),
     message("xml_import", "No path computed to go from", r"(?P<detail>No path computed.*)$"),
+    message("completion_head", "Got CQE with error", r"NET/IB ?: Got CQE with error"),
+    message("completion_head", "The error is fatal", r"NET/IB ?: .*The error is fatal"),
     message("link_layers_differ", "to merge", r"(?:incompatible devices|with different link_layer)"),
     message(
         "resilient_device_failed",
@@ -93,5 +95,32 @@ _FAULTS: tuple[Message, ...] = (
     ),
 )
 
-WARNING_MESSAGES: tuple[Message, ...] = _ECHOES + _LIMITS + _FAULTS
+_REFUSALS: tuple[Message, ...] = tuple(
+    message("usage_refused", literal, rf"(?P<text>{pattern}.*?)\s*$")
+    for literal, pattern in (
+        ("Invalid rank requested", r"Invalid rank requested ?: (?P<rank>-?\d+)/(?P<world>\d+)"),
+        ("Invalid device count requested", r"Invalid device count requested"),
+        ("invalid device count", r"invalid device count"),
+        ("Invalid device ", r"Invalid device -?\d+ \(totalnDev"),
+        ("improper usage of ncclCommInitRank", r"improper usage of ncclCommInitRank"),
+        ("Invalid config ", r"Invalid config \S+(?: \S+)? attribute value"),
+        ("not initialized via NCCL_", r"ncclConfig_t argument not initialized"),
+        ("is not a valid pointer", r"\w+ : \S+ \S+ is not a valid pointer"),
+        ("with NCCL device", r"\w+ : \S+ allocated on device -?\d+ mismatchs? with NCCL device"),
+        ("argument is NULL", r"\w+ : \S+ argument is NULL"),
+        ("invalid root", r"\w+ : invalid root -?\d+"),
+        ("invalid type", r"\w+ : invalid type -?\d+"),
+        ("reduction operation", r"\w+ : (?:invalid )?reduction operation -?\d+"),
+        ("already been destroyed", r"comm \S+ has already been destroyed"),
+        ("before the previous operation", r"Attempt to use communicator before the previous operation"),
+        ("Blocking and nonblocking", r"Blocking and nonblocking communicators"),
+        ("not in a group call", r"ncclGroupEnd: not in a group call"),
+        ("to self without a matching", r"Trying to (?:send|recv) to self without a matching"),
+        ("graph captured", r"Either none or all communicators"),
+        ("captured by the same graph", r"Streams given to a communicator"),
+    )
+)
+"""Calls of the program that NCCL takes for wrong, as its argcheck.cc, init.cc and group.cc say."""
+
+WARNING_MESSAGES: tuple[Message, ...] = _ECHOES + _LIMITS + _FAULTS + _REFUSALS
 """Warnings beside the faults of `error_messages`; none of them comes as mere information."""
