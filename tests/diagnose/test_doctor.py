@@ -116,6 +116,56 @@ def test_a_fault_without_a_cause_is_broken(job, doctor):
     assert (found.verdict, found.findings, "no known cause" in found.reason) == ("broken", (), True)
 
 
+_LATE = (
+    "[rank{0}]:[E1204 11:02:03.4 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation"
+    " timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran"
+)
+
+
+def test_a_first_collective_that_never_ends_points_to_the_way_between_the_gpus(doctor):
+    found = doctor(_LATE.format(0, 1) + "\n")
+    assert (found.verdict, found.findings) == ("broken", ())
+    assert found.reason.index("acs_iommu") < found.reason.index("desync")
+
+
+def test_a_late_collective_points_to_a_rank_before_the_network(doctor):
+    found = doctor(_LATE.format(0, 4711) + "\n")
+    assert (found.verdict, found.findings) == ("broken", ())
+    assert found.reason.index("desync") < found.reason.index("link_flap")
+
+
+def test_a_collective_in_which_all_ranks_wait_misses_none(job, doctor):
+    log = job(hosts=1).healthy().raw(*(_LATE.format(rank, 1) for rank in range(2)))
+    found = doctor(log)
+    assert ("all 2 ranks wait" in found.reason, "desync" in found.reason) == (True, False)
+
+
+def test_the_watchdog_line_that_names_only_the_work_is_a_timeout(doctor):
+    text = (
+        "[rank3]:[E1 ProcessGroupNCCL.cpp:1709] [PG 0 Rank 3] Timeout at NCCL work: 2070, last enqueued NCCL"
+    )
+    found = doctor(f"{text} work: 2082, last completed NCCL work: 2069.\n")
+    assert (found.verdict, "a collective timed out" in found.reason) == ("broken", True)
+
+
+def test_a_rank_beyond_the_world_names_the_launcher(job, doctor):
+    found = doctor(job().start().fault(0, "Invalid rank requested : 2/2", source="init.cc"))
+    assert (found.verdict, "WORLD_SIZE" in found.reason, found.unknown) == ("broken", True, ())
+
+
+def test_a_call_that_nccl_refuses_is_broken_and_no_unknown_warning(job, doctor):
+    text = "AllReduce : comm argument is NULL"
+    found = doctor(job().healthy().fault(0, text, source="misc/argcheck.cc"))
+    assert (found.verdict, text in found.reason, found.unknown) == ("broken", True, ())
+
+
+def test_channels_without_the_end_of_the_start_cannot_tell(job, doctor):
+    log = job().say(1, "Channel 00/0 : 1[1] -> 2[0] [send] via NET/IB/0/GDRDMA")
+    found = doctor(log)
+    assert (found.verdict, "how ranks connect" in found.reason) == ("cannot_tell", True)
+    assert doctor(log.say(1, "Connected all rings")).verdict == "healthy"
+
+
 def test_a_call_that_returns_an_error_is_broken_although_nothing_warns(job, doctor):
     assert doctor(job().start().say(0, "group.cc:72 -> 2 [Async thread]")).verdict == "broken"
 

@@ -12,7 +12,8 @@ from linkwise.diagnose.finding import Finding, Severity
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.progress import has_progressed
 from linkwise.diagnose.transport import Transport, transport_of
-from linkwise.readers.job_log.values import Evidence, JobLog
+from linkwise.diagnose.waiting import timeout_reason
+from linkwise.readers.job_log.values import Evidence, JobLog, Sighting
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -135,7 +136,7 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
         return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}" + _strange(
             facts
         )
-    if facts.has_completed or facts.channels or has_progressed(facts):
+    if facts.has_completed or facts.seen("rings_connected") or has_progressed(facts):
         return Verdict.HEALTHY, "nothing slow or broken is seen" + _strange(facts)
     return Verdict.CANNOT_TELL, _nothing_seen(facts) + _strange(facts)
 
@@ -150,11 +151,21 @@ def _unexplained(facts: Facts) -> str | None:
     own = (*faults, *facts.seen("cuda_error", "cuda_oom", "host_oom"), *facts.seen("warning"))
     line = (own or echoes or facts.failures)[0].evidence
     place = f"{line.file}:{line.line}"
-    if facts.seen("watchdog_timeout"):
-        return f"a collective timed out ({place}), and what holds it is not here; give the logs of all ranks"
+    if (timed_out := timeout_reason(facts)) is not None:
+        return timed_out
+    if refused := facts.warned("usage_refused"):
+        text = refused[0].fields["text"]
+        return f"NCCL refuses a call of the program ({place}): {text}{_of_launch(refused[0])}"
     if not own and not facts.are_all_ranks_here:
         return f"this is the echo of a fault elsewhere ({place}); give the logs of all ranks"
     return f"an error is seen, and no known cause explains it: {place}"
+
+
+def _of_launch(refused: Sighting) -> str:
+    """Return what to add where the launcher numbers ranks wrongly; empty elsewhere."""
+    if "world" not in refused.fields:
+        return ""
+    return "; ranks count from 0, so check RANK and WORLD_SIZE, or --node_rank, of every launcher"
 
 
 def _strange(facts: Facts) -> str:
@@ -167,6 +178,8 @@ def _strange(facts: Facts) -> str:
 
 
 def _nothing_seen(facts: Facts) -> str:
+    if facts.channels:
+        return "the log shows how ranks connect and not that NCCL came up; give it to its end"
     if facts.hosts or facts.seen("version"):
         return "the log shows too little of NCCL's start; set NCCL_DEBUG=INFO and run again"
     kinds = sorted({each.kind for each in facts.log.inputs} - {"text"})

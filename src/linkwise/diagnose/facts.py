@@ -307,6 +307,7 @@ _FAILURES = (
     "tests_failure",
     "horovod_error",
     "watchdog_timeout",
+    "watchdog_failure",
     "worker_exit",
     "crashed",
     "task_died",

@@ -75,6 +75,35 @@ def test_efa_when_libfabric_has_no_provider(job, causes):
     assert causes(log.choose().init().connect().init("COMPLETE"))[0] == ("efa", "slow", "high")
 
 
+def test_efa_when_libfabric_gives_another_provider(job, causes):
+    text = "NET/OFI Selected Provider is {} (found 1 nics)"
+    log = job(network="AWS Libfabric").start()
+    log.say(0, text.format("tcp;ofi_rxm"))
+    assert causes(log)[0] == ("efa", "slow", "high")
+    assert causes(job(network="AWS Libfabric").start().say(0, text.format("efa"))) == []
+
+
+def _eight_gpu_hosts(job, *, hosts=2, network="Socket", multicast=True):
+    log = job(hosts=hosts, per_host=8, network=network).start().choose()
+    for rank in range(log.ranks):
+        absent = "" if multicast else "not "
+        log.say(rank, f"NVLS multicast support is {absent}available on dev {rank % 8}")
+    return log.init().connect().init("COMPLETE")
+
+
+def test_socket_fallback_on_hosts_of_a_class_that_has_rdma(job, doctor):
+    found = doctor(_eight_gpu_hosts(job))
+    (first,) = found.findings
+    assert (first.cause, first.severity, first.confidence) == ("socket_fallback", "slow", "medium")
+    assert "where there are none" in first.explanation
+
+
+def test_no_fallback_of_eight_gpus_without_nvlink_or_on_one_host_or_over_rdma(job, causes):
+    assert causes(_eight_gpu_hosts(job, multicast=False)) == []
+    assert causes(_eight_gpu_hosts(job, hosts=1)) == []
+    assert causes(_eight_gpu_hosts(job, network="IB")) == []
+
+
 def test_efa_when_a_request_fails(job, causes):
     log = job(network="AWS Libfabric").start().choose()
     text = "NET/OFI Request 0x7f completed with error. RC: 113. Error: 4126 (Unresponsive receiver). Completed length: 0"

@@ -35,6 +35,20 @@ def test_version_when_no_kernel_fits_the_gpu(causes):
     assert causes(log)[0] == ("version", "broken", "high")
 
 
+def test_version_when_cuda_does_not_find_kernels_of_nccl(job, doctor):
+    log = job(hosts=1).start().fault(0, "Cuda failure 500 'named symbol not found'", source="enqueue.cc")
+    first = doctor(log).findings[0]
+    assert (first.cause, first.confidence, "driver" in first.explanation) == ("version", "low", True)
+
+
+def test_lines_broken_off_tell_no_other_collective(doctor):
+    first = _TIMEOUT.format(0, 7, "", 16) + " before timing out."
+    log = "\n".join(
+        [first, first.replace("rank0", "rank1").replace("Rank 0", "Rank 1").partition("NumelOut")[0]]
+    )
+    assert doctor(log + "\n").findings == ()
+
+
 def test_driver_when_cuda_calls_it_insufficient(causes):
     log = (
         "h: Test CUDA failure common.cu:891 'CUDA driver version is insufficient for CUDA runtime version'\n"

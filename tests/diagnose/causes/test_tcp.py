@@ -13,7 +13,15 @@ _CONNECT = (
 @pytest.mark.parametrize("form", _CONNECT)
 def test_firewall_when_an_ordinary_address_is_rejected(job, causes, form):
     log = job().start().fault(1, form.format(peer="10.0.0.2", text="No route to host"))
-    assert causes(log)[0] == ("firewall", "broken", "high")
+    assert causes(log)[0] == ("firewall", "broken", "medium")
+    answered = log.raw("$ ping -c1 10.0.0.2", "64 bytes from 10.0.0.2: icmp_seq=1 ttl=64 time=0.1 ms")
+    assert causes(answered)[0] == ("firewall", "broken", "high")
+
+
+def test_firewall_when_the_last_retry_is_spent(job, causes):
+    spent = "socketPollConnect: connect returned No route to host, retrying ({}/34) after sleep for 3400 msec"
+    assert causes(job().start().say(1, spent.format(34)))[0] == ("firewall", "broken", "medium")
+    assert causes(job().start().say(1, spent.format(33))) == []
 
 
 @pytest.mark.parametrize("form", _CONNECT)

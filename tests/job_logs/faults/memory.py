@@ -383,7 +383,7 @@ def fd_limit() -> Iterator[LogCase]:
     )
     for number, (version, name, call) in enumerate(variants, 1):
         case_id = f"fd_limit-{number}"
-        script = script_of(case_id, version, gpus_per_node=8, network=ETHERNET)
+        script = script_of(case_id, version, gpus_per_node=4, network=ETHERNET)
         phase = connecting(script)
         rank = script.ranks[3]
         script.cut(phase)

@@ -192,6 +192,36 @@ def test_last_error_that_no_message_is_stays_visible():
     )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Last error: {0}\n",
+        "x Last error:\\n{0}\\n')\n",
+        "Last error:\n{0}, Traceback (most recent call last):\n",
+        "[rank1]: Last error:\n[rank0]: Last error:\n[rank0]: misc\n[rank1]: {0}\n",
+    ],
+    ids=["beside", "written out", "with a tail", "interleaved"],
+)
+def test_last_error_wherever_its_text_stands(text):
+    warning = "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 10"
+    found = _log(text.format(warning)).sightings["duplicate_gpu"]
+    assert {each.level for each in found} >= {"LAST"}
+
+
+def test_last_error_takes_no_line_of_another_rank():
+    log = _log("[rank1]: Last error:\n[rank0]: Last error:\n[rank0]: Socket x\n[rank1]: Pipe y\n")
+    assert [each.fields["text"] for each in log.sightings["warning"]] == [
+        "[rank1]: Pipe y",
+        "[rank0]: Socket x",
+    ]
+
+
+def test_a_completion_picked_out_without_its_prefix_is_a_warning():
+    text = "NET/IB: Got completion from peer 10.0.0.2<36315> with status=12 opcode=1 len=0 vendor err 129 (Send)\n"
+    (found,) = _log(text).sightings["completion"]
+    assert (found.level, found.fields["status"]) == ("WARN", "12")
+
+
 def test_no_last_error_is_no_warning():
     assert "warning" not in _log("x, NCCL version 2.19.3\nLast error:\n\n").sightings
 

@@ -22,7 +22,7 @@ def firewall(facts: Facts) -> Finding | None:
         What is known of the job.
     """
     lines = [each for each in facts.warned("connect_failed") if _is_ordinary(facts, each)]
-    if facts.warned("connect_given_up"):
+    if facts.seen("connect_given_up"):
         # The last line of these releases has no reason; those of the retries have.
         lines += facts.seen("connect_retried")
     rejected = [each for each in lines if _says(each, _REJECTED)]
@@ -41,13 +41,14 @@ def firewall(facts: Facts) -> Finding | None:
     return finding(
         "firewall",
         Severity.BROKEN,
-        Confidence.HIGH if answers or rejected else sure,
+        Confidence.HIGH if answers else sure,
         proof=proof,
         explanation=(
             "TCP to a port of the other host is "
             + ("rejected" if rejected else "not answered")
             + ", and NCCL needs all ports that its processes listen on, in both directions. A host"
-            " firewall, a security group or a network policy filters them."
+            " firewall, a security group or a network policy filters them"
+            + ("." if answers else "; so it looks too where no host is at the address (socket_ifname).")
         ),
         fix=(
             "let all TCP pass between the hosts of the job: firewall-cmd --zone=trusted --add-source=SUBNET",

@@ -7,6 +7,7 @@ import re
 from linkwise.diagnose.addresses import data_interfaces
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.host_class import many_gpu_lines, nvlink_lines
 from linkwise.diagnose.verbs import active_ports
 from linkwise.readers.job_log.values import Evidence, Sighting
 
@@ -79,6 +80,7 @@ def _why(facts: Facts) -> _Why | None:
         or _named_socket(facts)
         or _over_infiniband(facts)
         or _some_hosts_only(facts)
+        or _of_a_class_with_rdma(facts)
     )
 
 
@@ -216,6 +218,33 @@ def _some_hosts_only(facts: Facts) -> _Why | None:
         "Some hosts have RDMA devices and others find none, so those connect over sockets.",
         ("bring the devices up on the hosts named here: drivers, port state, container",),
         "ibv_devinfo on a host that finds none",
+    )
+
+
+def _of_a_class_with_rdma(facts: Facts) -> _Why | None:
+    """Find hosts whose class is built with RDMA NICs, though no line shows one: eight GPUs behind NVLink.
+
+    References
+    ----------
+    NVIDIA, *DGX H100 user guide* and *HGX reference design*: a ConnectX NIC beside each of eight GPUs.
+    """
+    many, linked = many_gpu_lines(facts), nvlink_lines(facts)
+    plugged = any(not name.startswith(("IB", "Socket")) for name in facts.networks)
+    if not many or not linked or plugged or (facts.nodes or 1) < 2:
+        return None
+    return (
+        Confidence.MEDIUM,
+        [*many, *linked, *facts.seen("ib_none", "ib_verbs_missing")],
+        (
+            "These hosts have eight GPUs joined by NVLink, a class that is built with a NIC for RDMA beside"
+            " each GPU, and NCCL uses none. Where there are such NICs this is many times slower than they"
+            " are; where there are none it is what the hosts can do."
+        ),
+        (
+            "install libibverbs1 and ibverbs-providers, or the provider's plug-in, where the job runs",
+            "give a container the devices: --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1",
+        ),
+        "ls /sys/class/infiniband; ibv_devinfo, on the host and where the job runs; lspci | grep -i mellanox",
     )
 
 

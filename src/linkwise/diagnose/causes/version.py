@@ -142,7 +142,7 @@ def _unloadable(facts: Facts) -> Finding | None:
             "install the NCCL build for the CUDA release of the framework, for this GPU",
             "or update the driver to that CUDA release",
         ),
-        next_check="nvidia-smi (CUDA Version is the most the driver takes) beside the +cuda of 'NCCL version'",
+        next_check="nvidia-smi: CUDA Version is the most the driver takes; beside it the line 'NCCL version'",
     )
 
 

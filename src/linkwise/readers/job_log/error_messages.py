@@ -81,6 +81,8 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     ),
     message("interface_none", "verify NCCL_OOB_NET_IFNAME", r"no device found (?:matching|after excluding)"),
     message("connect_given_up", "onnect: exceeded", r"exceeded (?P<what>retries|timeouts)"),
+    # The last of the tries that are granted, after which NCCL gives up.
+    message("connect_given_up", "retrying (", r"onnect.*retrying \((?P<tries>\d+)/(?P=tries)\)"),
     message(
         "bootstrap_mismatch",
         "Bootstrap Root",

@@ -32,6 +32,14 @@ HOST_MESSAGES: tuple[Message, ...] = (
         _GROUP + r".*?[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), last completed"
         r" (?:NCCL )?work: (?P<completed>-?\d+)",
     ),
+    message(
+        "watchdog_failure",
+        "detected by watchdog at work",
+        _GROUP + r".*?detected by watchdog at work(?: sequence id)?: (?P<sequence>\d+)",
+    ),
+    message(
+        "watchdog_failure", "Timeout at NCCL work", _GROUP + r".*?Timeout at NCCL work: (?P<sequence>\d+)"
+    ),
     message("watchdog_witness", "dump signal due to a collective timeout", r"from +rank (?P<first>\d+)"),
     message("torch_error", "NCCL error in: ", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
     message("xla_error", "NCCL operation nccl", r"NCCL operation nccl\w+.*? failed: (?P<text>[^;.(]+)"),

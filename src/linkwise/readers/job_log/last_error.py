@@ -2,9 +2,9 @@
 
 Notes
 -----
-PyTorch prints the words on a line of their own and NCCL's text on the next. Loggers put both on one line, with
-the break written out as ``\\n``; ranks that fail together print their lines in between; and what comes after
-NCCL's text, such as *Traceback*, is often glued to it.
+PyTorch prints the words on a line of their own and NCCL's text on the next. Loggers put both on one line,
+with the break written out as a backslash and an n; ranks that fail together print their lines in between; and
+what comes after NCCL's text, such as *Traceback*, is often glued to it.
 
 References
 ----------

@@ -11,7 +11,15 @@ from linkwise.readers.job_log.message import Message
 from linkwise.readers.job_log.start_messages import START_MESSAGES
 from linkwise.readers.job_log.warning_messages import WARNING_MESSAGES
 
-__all__ = ["BORING_HEADS", "HOST_MESSAGES", "INFO_MESSAGES", "NCCL_MESSAGES", "matches", "unprefixed"]
+__all__ = [
+    "ALARMING",
+    "BORING_HEADS",
+    "HOST_MESSAGES",
+    "INFO_MESSAGES",
+    "NCCL_MESSAGES",
+    "matches",
+    "unprefixed",
+]
 
 INFO_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES
 """What is looked for in lines of information, most of a log: faults too, which some releases say so."""
@@ -19,7 +27,10 @@ INFO_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES
 NCCL_MESSAGES: tuple[Message, ...] = INFO_MESSAGES + WARNING_MESSAGES
 """What is looked for in lines of NCCL and RCCL; one line may be several."""
 
-_BARE = {"Duplicate GPU detected", "GPU Direct RDMA", "NET/OFI", "any optimal provider"}
+ALARMING: frozenset[str] = frozenset({"Duplicate GPU detected", "Got completion", "shared memory segment"})
+"""Literals of texts that are warnings wherever they stand, also where a line has lost the word."""
+
+_BARE = {*ALARMING, "GPU Direct RDMA", "NET/OFI", "any optimal provider"}
 
 HOST_MESSAGES: tuple[Message, ...] = _OF_HOSTS + tuple(
     each for each in NCCL_MESSAGES if each.literal in _BARE

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from linkwise.readers.job_log.last_error import WORDS, line_below, text_beside, without_tail
 from linkwise.readers.job_log.lines import LONGEST_LINE, Prefix, clean_text, parse_prefix, printable
 from linkwise.readers.job_log.messages import (
+    ALARMING,
     BORING_HEADS,
     HOST_MESSAGES,
     INFO_MESSAGES,
@@ -384,9 +385,9 @@ class Scan:
             self._take_last_error(place, 0, base, b"")
 
     def _take_host_line(self, text: str, place: _Place, start: int, end: int, base: int) -> None:
-        level = "WARN" if _ALARMED.search(text) else ""
         for message, fields in matches(text, HOST_MESSAGES):
             evidence = self._evidence(place, start, end)
+            level = "WARN" if message.literal in ALARMING or _ALARMED.search(text) else ""
             self._keep(message.name, fields, level=level, evidence=evidence, offset=base + start)
             if message.name == "last_error" and (beside := text_beside(text)):
                 self._take_repeated(beside, evidence, base + start)
