@@ -148,6 +148,11 @@ def test_the_watchdog_line_that_names_only_the_work_is_a_timeout(doctor):
     assert (found.verdict, "a collective timed out" in found.reason) == ("broken", True)
 
 
+def test_a_timeout_whose_line_is_broken_off_is_broken(doctor):
+    found = doctor(_LATE.format(0, 4711).partition("eqNum")[0] + "\neqNum=4711, OpType=ALLREDUCE\n")
+    assert (found.verdict, "a collective timed out" in found.reason) == ("broken", True)
+
+
 def test_a_rank_beyond_the_world_names_the_launcher(job, doctor):
     found = doctor(job().start().fault(0, "Invalid rank requested : 2/2", source="init.cc"))
     assert (found.verdict, "WORLD_SIZE" in found.reason, found.unknown) == ("broken", True, ())

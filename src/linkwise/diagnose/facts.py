@@ -308,6 +308,7 @@ _FAILURES = (
     "horovod_error",
     "watchdog_timeout",
     "watchdog_failure",
+    "watchdog_cut",
     "worker_exit",
     "crashed",
     "task_died",

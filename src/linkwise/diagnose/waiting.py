@@ -28,7 +28,7 @@ def timeout_reason(facts: Facts) -> str | None:
     or a rank never came; where many did, a rank that is late is far more frequent than a link that fell
     silent without a word of NCCL. Neither is proof, so that both are named.
     """
-    lines = facts.seen("watchdog_timeout", "watchdog_failure")
+    lines = facts.seen("watchdog_timeout", "watchdog_failure") or facts.seen("watchdog_cut")
     if not lines:
         return None
     place = f"{lines[0].evidence.file}:{lines[0].evidence.line}"
@@ -54,7 +54,8 @@ def timeout_reason(facts: Facts) -> str | None:
 
 
 def _is_one_call(lines: Sequence[Sighting]) -> bool:
-    return len({(each.fields.get("group", ""), each.fields["sequence"]) for each in lines}) == 1
+    calls = {(each.fields.get("group", ""), each.fields.get("sequence")) for each in lines}
+    return len(calls) == 1 and all("sequence" in each.fields for each in lines)
 
 
 def _is_first(facts: Facts, lines: Sequence[Sighting]) -> bool:
@@ -62,4 +63,4 @@ def _is_first(facts: Facts, lines: Sequence[Sighting]) -> bool:
     ended = [int(each.fields["completed"]) for each in facts.seen("watchdog_progress")]
     if ended:
         return max(ended) <= 0
-    return all(int(each.fields["sequence"]) <= 1 for each in lines)
+    return all(int(each.fields.get("sequence", "2")) <= 1 for each in lines)

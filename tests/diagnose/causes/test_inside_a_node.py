@@ -212,6 +212,16 @@ def test_topology_when_a_link_carries_nothing(job, causes):
     assert causes(log.choose().init().connect().init("COMPLETE")) == [("topology", "slow", "high")]
 
 
+def test_topology_of_a_machine_whose_nic_is_as_slow_as_its_graph_has_no_finding(job, causes):
+    log = job(network="Socket").start().choose()
+    log.say(0, "=== System : maxBw 1.2 totalBw 24.0 ===")
+    log.say(0, " Pattern 4, crossNic 0, nChannels 1, bw 1.200000/1.200000, type PHB/PHB, sameChannels 1")
+    assert causes(log) == []
+    assert causes(log.say(0, "              + NET[1.2] - NET/0 (0/0/1.250000)")) == []
+    wide = causes(log.say(0, "=== System : maxBw 0.1 totalBw 24.0 ==="))
+    assert wide[0] == ("topology", "slow", "high")
+
+
 def test_topology_of_a_sound_machine_has_no_finding(job, causes):
     log = (
         job()

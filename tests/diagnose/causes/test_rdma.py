@@ -17,6 +17,20 @@ def test_gdr_off_when_the_nic_says_so(job, causes):
     assert causes(log.choose().init().connect().init("COMPLETE")) == [("gdr_off", "slow", "high")]
 
 
+def _channels_of_both_hosts(job, *, received):
+    log = job(gdr=False).start().choose().init()
+    for rank, peer in ((1, 2), (3, 0)):
+        suffix = "/GDRDMA" if received else ""
+        log.say(rank, f"Channel 00/0 : {rank}[1] -> {peer}[0] [send] via NET/IB/0")
+        log.say(peer, f"Channel 00/0 : {rank}[1] -> {peer}[0] [receive] via NET/IB/0{suffix}")
+    return log.init("COMPLETE")
+
+
+def test_sends_that_do_not_read_gpu_memory_are_no_fault_where_receives_write_to_it(job, causes):
+    assert causes(_channels_of_both_hosts(job, received=True)) == []
+    assert causes(_channels_of_both_hosts(job, received=False)) == [("gdr_off", "slow", "low")]
+
+
 def test_gdr_off_names_the_host_that_lacks_it(job, doctor):
     log = job(gdr=False).start()
     for rank in (2, 3):

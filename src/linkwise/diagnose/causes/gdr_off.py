@@ -28,7 +28,7 @@ def gdr_off(facts: Facts) -> Finding | None:
     if _is_without_by_design(facts):
         return None
     over_ib = [each for each in facts.net_channels if each.network.startswith("IB")]
-    without = [each for each in over_ib if not each.is_gpudirect]
+    without = [each for each in over_ib if not each.is_gpudirect and not _is_read(each, over_ib)]
     disabled = [each for each in facts.seen("gdr_hca") if each.fields["state"] == "Disabled"]
     if (not without and not (disabled and not over_ib)) or _is_denied_by_distance(facts) or facts.is_one_node:
         return None
@@ -53,6 +53,18 @@ def gdr_off(facts: Facts) -> Finding | None:
             " GDRDMA in the channel lines"
         ),
     )
+
+
+def _is_read(sending: ChannelUse, over_ib: list[ChannelUse]) -> bool:
+    """Return whether a channel only sends without it on a host whose NICs write to GPU memory.
+
+    Notes
+    -----
+    To send, the NIC reads GPU memory, which NCCL leaves off by default on GPUs before Ampere without NVLink, as
+    NCCL_NET_GDR_READ=0 does everywhere: ncclTopoCheckGdr, src/graph/paths.cc, https://github.com/NVIDIA/nccl.
+    """
+    received = [each for each in over_ib if (each.host, each.direction) == (sending.host, "receive")]
+    return sending.direction == "send" and bool(received) and all(each.is_gpudirect for each in received)
 
 
 def _is_without_by_design(facts: Facts) -> bool:

@@ -40,6 +40,8 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message(
         "watchdog_failure", "Timeout at NCCL work", _GROUP + r".*?Timeout at NCCL work: (?P<sequence>\d+)"
     ),
+    # Where the line is broken off before the number of the collective.
+    message("watchdog_cut", "Watchdog caught collective", _GROUP + r".*?timeout: WorkNCCL\((?!SeqNum=\d)"),
     message("watchdog_witness", "dump signal due to a collective timeout", r"from +rank (?P<first>\d+)"),
     message("torch_error", "NCCL error in: ", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
     message("xla_error", "NCCL operation nccl", r"NCCL operation nccl\w+.*? failed: (?P<text>[^;.(]+)"),
