@@ -309,6 +309,7 @@ _FAILURES = (
     "watchdog_timeout",
     "watchdog_failure",
     "watchdog_cut",
+    "symbol_missing",
     "worker_exit",
     "crashed",
     "task_died",

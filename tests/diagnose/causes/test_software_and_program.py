@@ -35,6 +35,40 @@ def test_version_when_no_kernel_fits_the_gpu(causes):
     assert causes(log)[0] == ("version", "broken", "high")
 
 
+def test_version_when_the_framework_calls_what_nccl_does_not_have(doctor):
+    first = doctor("ImportError: /x/torch/lib/libtorch_cuda.so: undefined symbol: ncclAlltoAll\n").findings[0]
+    assert (first.cause, first.confidence, "libtorch_cuda.so" in first.explanation) == (
+        "version",
+        "high",
+        True,
+    )
+
+
+def test_a_missing_symbol_of_another_library_is_not_of_nccl(doctor):
+    assert doctor("ImportError: /x/libtorch_cuda.so: undefined symbol: cudnnGetVersion\n").findings == ()
+
+
+def test_driver_when_a_call_needs_a_newer_one(job, causes):
+    text = "Cuda failure 'API call is not supported in the installed CUDA driver'"
+    assert causes(job(hosts=1).start().fault(0, text, source="init.cc"))[0][0] == "driver"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("Failed to bind NVLink SHARP (NVLS) Multicast memory: CUDA error 401", "fabric_manager"),
+        ("P2P is disabled between NVLINK connected GPUs 1 and 0. This should not be the case", "p2p"),
+        ("socketStartConnect: Connect to 10.1.0.9<40815> failed : Connection timed out", "firewall"),
+        (
+            "NET/IB: Got completion from peer 10.0.0.2<3> with status=12 opcode=1 len=0 vendor err 129",
+            "ib_error",
+        ),
+    ],
+)
+def test_a_warning_picked_out_without_its_prefix_has_its_cause(causes, text, cause):
+    assert causes(f"{text}\n")[0][0] == cause
+
+
 def test_version_when_cuda_does_not_find_kernels_of_nccl(job, doctor):
     log = job(hosts=1).start().fault(0, "Cuda failure 500 'named symbol not found'", source="enqueue.cc")
     first = doctor(log).findings[0]

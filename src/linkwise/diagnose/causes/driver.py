@@ -67,6 +67,7 @@ def _library_missing(facts: Facts) -> Finding | None:
 
 _TEXTS = (
     "driver version is insufficient",
+    "not supported in the installed CUDA driver",
     "unsupported display driver / cuda driver combination",
     "forward compatibility was attempted",
     "compiled with an unsupported toolchain",

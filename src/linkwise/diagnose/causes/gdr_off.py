@@ -60,8 +60,9 @@ def _is_read(sending: ChannelUse, over_ib: list[ChannelUse]) -> bool:
 
     Notes
     -----
-    To send, the NIC reads GPU memory, which NCCL leaves off by default on GPUs before Ampere without NVLink, as
-    NCCL_NET_GDR_READ=0 does everywhere: ncclTopoCheckGdr, src/graph/paths.cc, https://github.com/NVIDIA/nccl.
+    To send, the NIC reads GPU memory, which NCCL leaves off by default on GPUs before Ampere without NVLink,
+    as NCCL_NET_GDR_READ=0 does everywhere: ncclTopoCheckGdr, src/graph/paths.cc,
+    https://github.com/NVIDIA/nccl.
     """
     received = [each for each in over_ib if (each.host, each.direction) == (sending.host, "receive")]
     return sending.direction == "send" and bool(received) and all(each.is_gpudirect for each in received)

@@ -46,6 +46,8 @@ def _refused(facts: Facts) -> Finding | None:
     lines = facts.seen("version_mismatch")
     if lines:
         return _mixed(Confidence.HIGH, list(lines))
+    if missing := facts.seen("symbol_missing"):
+        return _without_symbol(missing)
     compiled = facts.warned("version_compiled")
     if not compiled:
         return None
@@ -61,6 +63,25 @@ def _refused(facts: Facts) -> Finding | None:
         ),
         fix=("load the NCCL that the program was built with, or build it with the one that is loaded",),
         next_check="ldd on the program, or /proc/PID/maps | grep libnccl; LD_LIBRARY_PATH and LD_PRELOAD",
+    )
+
+
+def _without_symbol(lines: tuple[Sighting, ...]) -> Finding:
+    named = lines[0].fields
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.HIGH,
+        proof=lines,
+        explanation=(
+            f"{named['file'].rpartition('/')[2]} calls {named['symbol']}, which the NCCL that is loaded does"
+            " not have: another, older libnccl stands first in the library path or beside the framework."
+        ),
+        fix=(
+            "install the NCCL that the framework asks for: pip install --force-reinstall nvidia-nccl-cuXX",
+            "leave LD_LIBRARY_PATH and LD_PRELOAD without a libnccl",
+        ),
+        next_check="ldd on the library that the line names | grep nccl; pip list | grep nccl",
     )
 
 

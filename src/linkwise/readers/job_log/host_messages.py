@@ -64,6 +64,9 @@ HOST_MESSAGES: tuple[Message, ...] = (
         "peer access is not supported between",
         r"peer access is not supported between these two devices",
     ),
+    message(
+        "symbol_missing", "undefined symbol: nccl", r"(?P<file>\S+): undefined symbol: (?P<symbol>nccl\w+)"
+    ),
     message("kernel_image_none", "no kernel image is available", r"no kernel image"),
     message("crashed", "Segmentation fault", r"Segmentation fault"),
     message("crashed", "Signal: ", r"Signal: (?P<text>.+?)(?: \(|$)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from linkwise.readers.job_log.error_messages import ERROR_MESSAGES
 from linkwise.readers.job_log.host_messages import HOST_MESSAGES as _OF_HOSTS
@@ -27,13 +28,31 @@ INFO_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES
 NCCL_MESSAGES: tuple[Message, ...] = INFO_MESSAGES + WARNING_MESSAGES
 """What is looked for in lines of NCCL and RCCL; one line may be several."""
 
-ALARMING: frozenset[str] = frozenset({"Duplicate GPU detected", "Got completion", "shared memory segment"})
+ALARMING: frozenset[str] = frozenset(
+    {
+        "Duplicate GPU detected",
+        "Got completion",
+        "NVLink SHARP (NVLS) Multicast memory",
+        "P2P is disabled between NVLINK",
+        "shared memory segment",
+        "socketPollConnect",
+        "socketStartConnect",
+    }
+)
 """Literals of texts that are warnings wherever they stand, also where a line has lost the word."""
 
 _BARE = {*ALARMING, "GPU Direct RDMA", "NET/OFI", "any optimal provider"}
 
-HOST_MESSAGES: tuple[Message, ...] = _OF_HOSTS + tuple(
-    each for each in NCCL_MESSAGES if each.literal in _BARE
+_CONNECTS = tuple(
+    replace(each, literal=literal)
+    for each in NCCL_MESSAGES
+    if each.name == "connect_failed"
+    for literal in ("socketPollConnect", "socketStartConnect")
+)
+"""Its own literal is too short to look for in lines that are not NCCL's."""
+
+HOST_MESSAGES: tuple[Message, ...] = (
+    _OF_HOSTS + tuple(each for each in NCCL_MESSAGES if each.literal in _BARE) + _CONNECTS
 )
 """What is looked for in all other lines: those of hosts, and NCCL's that are known without their prefix.
 
