@@ -68,7 +68,16 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message(
         "task_died", "exited on signal", r"process rank (?P<rank>\d+).*on node (?P<host>\S+) exited on signal"
     ),
-    message("xid", "NVRM: Xid", r"Xid \(PCI:(?P<bus>[^)]+)\): (?P<xid>\d+)(?P<detail>.*)$"),
+    message(
+        "job_ended",
+        "CANCELLED AT",
+        r"\*\*\* (?:STEP|JOB) \S+ (?:ON (?P<host>\S+) )?CANCELLED AT \S+ DUE TO (?P<reason>[A-Z]+(?: [A-Z]+)*)",
+    ),
+    message(
+        "xid",
+        "NVRM: Xid",
+        r"(?:^.*?\s(?P<host>[\w.-]+) kernel:.*?)?Xid \(PCI:(?P<bus>[^)]+)\): (?P<xid>\d+)(?P<detail>.*)$",
+    ),
     message("sxid", "SXid (", r"SXid \((?P<bus>PCI:[^)]+)\): (?P<xid>\d+)(?P<detail>.*)$"),
     message("gpu_lost", "fallen off the bus", r"fallen off the bus"),
     message("iommu_fault", "IO_PAGE_FAULT", r"IO_PAGE_FAULT"),
