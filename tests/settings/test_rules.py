@@ -335,6 +335,8 @@ def test_shared_memory_of_a_container_is_asked_for_where_gpus_share_it():
     )
     assert "shared-memory" in rules(pod % ("", ""), path="pod.yaml")
     assert "shared-memory" not in rules(pod % mounted, path="pod.yaml")
+    assert "shared-memory" not in rules(pod % ("", "  hostIPC: true\n"), path="pod.yaml")
+    assert "shared-memory" in rules(pod % ("", "  hostIPC: false\n"), path="pod.yaml")
 
 
 RISKY = {

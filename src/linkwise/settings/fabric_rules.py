@@ -146,8 +146,8 @@ def fewer_devices(subject: Subject) -> Iterator[Finding]:
 
     Notes
     -----
-    A name without ``=`` is a prefix. One that ends in ``_`` and a number is taken for one device, and lists where it
-    may be more (``mlx5_1``) are left alone.
+    A name without ``=`` is a prefix. One that ends in ``_`` and a number is taken for one device, and lists
+    where it may be more (``mlx5_1``) are left alone.
     """
     cluster = subject.cluster
     if cluster is None or cluster.parts or subject.protocol not in ("infiniband", "roce"):
