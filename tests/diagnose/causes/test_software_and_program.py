@@ -287,3 +287,40 @@ def test_memory_that_is_full_wins_over_the_time_limit(job, causes):
     )
     log.fault(0, "socketProgress: Connection closed by remote peer n01<50134>")
     assert [each[0] for each in causes(log)] == ["oom"]
+
+
+@pytest.mark.parametrize(("code", "is_memory"), [(-9, True), (-6, False)])
+def test_remote_exit_names_the_rank_that_torchrun_names(job, doctor, code, is_memory):
+    log = (
+        job()
+        .healthy()
+        .raw(
+            f"E1130 api.py:869] failed (exitcode: {code}) local_rank: 3 (pid: 20003) of binary: /usr/bin/python3",
+            "Root Cause (first observed failure):",
+            "  host      : n01",
+            "  rank      : 11 (local_rank: 3)",
+            f"  exitcode  : {code} (pid: 20003)",
+        )
+    )
+    first = doctor(log).findings[0]
+    assert (first.cause, first.where) == ("remote_exit", ("rank 11",))
+    assert ("Signal 9" in first.explanation) is is_memory
+
+
+def test_a_rank_that_ends_with_an_exit_code_names_no_signal(job, causes):
+    log = (
+        job()
+        .healthy()
+        .raw(
+            "E1130 api.py:869] failed (exitcode: 1) local_rank: 3 (pid: 20003) of binary: /usr/bin/python3",
+            "  rank      : 11 (local_rank: 3)",
+        )
+    )
+    assert "remote_exit" not in [each[0] for each in causes(log)]
+
+
+def test_what_rccl_says_of_numa_balancing_is_known_and_harmless(job, doctor):
+    text = "NUMA auto balancing enabled which can lead to variability in the RCCL performance!"
+    found = doctor(job().healthy().fault(0, text, source="init.cc"))
+    assert (found.verdict, found.unknown) == ("healthy", ())
+    assert [(each.cause, each.severity) for each in found.findings] == [("harmless", "harmless")]

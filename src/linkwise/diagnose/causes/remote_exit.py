@@ -41,7 +41,8 @@ def remote_exit(facts: Facts) -> Finding | None:
         *facts.warned("closed", "reset", "proxy_echo"),
         *(each for each in facts.seen("closed") if not each.level),
     ]
-    lines: list[Sighting | Evidence] = [*died, *killed, *closed]
+    failed = facts.seen("worker_failed") if killed else ()
+    lines: list[Sighting | Evidence] = [*died, *killed, *failed, *closed]
     left = [each for each in facts.seen("left") if each.fields["stage"] == "Destroy"]
     ended = facts.seen("job_ended")
     if not lines or (left and not died and not killed and not facts.has_failed):
@@ -59,12 +60,19 @@ def remote_exit(facts: Facts) -> Finding | None:
         sure,
         proof=lines,
         explanation=(
-            f"A process of the job ended, and the others lost their connections to it.{named} Look in the"
-            " log of that process for what it said first."
+            f"A process of the job ended, and the others lost their connections to"
+            f" it.{named}{_signal(killed)} Look in the log of that process for what it said first."
         ),
         fix=("mend what the log of the process that died says; NCCL's lines elsewhere are echoes",),
         next_check="the log of the peer that is named, its exit code, and dmesg on its host",
     )
+
+
+def _signal(killed: list[Sighting]) -> str:
+    """Return what signal 9 may mean: nothing is printed by a process that it ends."""
+    if not any(each.fields["code"] == "-9" for each in killed):
+        return ""
+    return " Signal 9 is what the kernel sends where the host's memory is full; dmesg on the host tells."
 
 
 def _ended_by_scheduler(proof: list[Sighting | Evidence], reason: str) -> Finding:

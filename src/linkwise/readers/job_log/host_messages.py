@@ -58,6 +58,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message("crashed", "Signal: ", r"Signal: (?P<text>.+?)(?: \(|$)"),
     message("crashed", "Fatal Python error", r"Fatal Python error: (?P<text>.*)$"),
     message("worker_exit", "exitcode", r"exitcode ?: (?P<code>-?\d+)\)? *local_rank: (?P<local_rank>\d+)"),
+    message("worker_failed", "(local_rank: ", r"\brank +: (?P<rank>\d+) \(local_rank: \d+\)"),
     message("host_oom", "oom-kill", r"oom-kill"),
     message("host_oom", "Out of memory: Killed process", r"Killed process (?P<pid>\d+)"),
     message("host_oom", "OOM Killed", r"OOM Killed"),
