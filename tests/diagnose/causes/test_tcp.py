@@ -146,3 +146,13 @@ def test_bootstrap_when_ranks_disagree_on_how_many_they_are(job, doctor, text, w
     first = doctor(log).findings[0]
     assert first.cause == "bootstrap"
     assert words in first.explanation
+
+
+@pytest.mark.parametrize(("joined", "causes_found"), [("3/4", ["bootstrap"]), ("4/4", [])])
+def test_bootstrap_says_how_many_came_to_the_store(doctor, joined, causes_found):
+    line = (
+        f"[rank0]: DistStoreError: Timed out after 1801 seconds waiting for clients. {joined} clients joined."
+    )
+    found = doctor(line + "\n").findings
+    assert [each.cause for each in found] == causes_found
+    assert not found or "3 of 4 came" in found[0].explanation

@@ -136,15 +136,18 @@ def _without_address(facts: Facts) -> Finding | None:
 def _rendezvous(facts: Facts) -> Finding | None:
     """Find the framework's own start, before NCCL's, that fails."""
     taken, unreached = facts.seen("store_taken"), facts.seen("store_unreached")
-    if not taken and not unreached:
+    waiting = [each for each in facts.seen("store_waiting") if each.fields["joined"] != each.fields["all"]]
+    if not taken and not unreached and not waiting:
         return None
     return _found(
         Confidence.HIGH if taken else Confidence.LOW,
-        [*taken, *unreached],
+        [*taken, *waiting, *unreached],
         explanation="The processes do not find each other through PyTorch's store, before NCCL begins: "
         + (
             "another process holds its port."
             if taken
+            else _who_came(waiting[0])
+            if waiting
             else "nothing answers at the master's address and port, or a filter is in between."
         ),
         fix=(
@@ -152,6 +155,13 @@ def _rendezvous(facts: Facts) -> Finding | None:
             "MASTER_ADDR must be the address of rank 0's host on a network that all hosts share",
         ),
         check="ss -ltnp on rank 0's host; nc -vz MASTER_ADDR MASTER_PORT on the others",
+    )
+
+
+def _who_came(line: Sighting) -> str:
+    return (
+        f"{line.fields['joined']} of {line.fields['all']} came to it in time. The others were not started,"
+        " ended before, or do not reach it; their own logs tell."
     )
 
 

@@ -132,6 +132,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
         "client socket has",
         r"client socket has (?P<text>timed out|failed to connect)[^(]*\(?(?P<peer>[^,)]*)",
     ),
+    message("store_waiting", "clients joined", r"\b(?P<joined>\d{1,7})/(?P<all>\d{1,7}) clients joined"),
     message("store_taken", "server socket has failed to", r"(?P<text>(?:bind|listen)\b.*)$"),
     message(
         "barrier_missed",
