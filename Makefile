@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.set-up
 JOBS ?= 2
 
-.PHONY: help setup plan test check format lint types layers pytest speed accuracy fit clean
+.PHONY: help setup plan test test-full check format lint types layers pytest speed accuracy fit clean
 .DEFAULT_GOAL := help
 
 help: ## Say what each target does
@@ -26,6 +26,11 @@ plan: setup ## Plan the example: Llama 3.1 70B on 256 H100
 
 test: setup ## Set up, then run every check
 	@$(MAKE) --no-print-directory check
+
+test-full: setup ## Install torch, then run every check and every test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[torch]'
+	@$(MAKE) --no-print-directory format lint types layers
+	LINKWISE_REQUIRE="$${LINKWISE_REQUIRE:-torch}" $(BIN)/pytest -n $(JOBS) --quiet -m ''
 
 check: format lint types layers pytest ## Format, lint, types, layers and tests
 

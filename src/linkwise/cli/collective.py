@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwise.cli.collective_words import collective_named, sizes_of
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from linkwise.report.collective_result import CollectiveResult
 
 __all__ = ["collective"]
-
-_LARGEST_BYTES = 2**63 - 1
 
 
 @click.command()
@@ -84,15 +83,15 @@ def collective(
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cluster import load_cluster
 
-    asked = _operation(operation)
+    asked = collective_named(operation)
     limits = _limits(asked, algorithm, protocol)
     if measured is not None:
         _check_measured(cluster, measured, log, algorithm=algorithm, protocol=protocol)
-        column = _sizes(sizes or "8B:16GiB")
+        column = sizes_of(sizes or "8B:16GiB")
         _lay_over(asked, load_cluster(cluster), column, measured, gpus=gpus, form=form)
         return ExitCode.DONE
     if log is None:
-        column = _sizes(sizes or "8B:16GiB")
+        column = sizes_of(sizes or "8B:16GiB")
         _predict(asked, load_cluster(cluster), column, gpus=gpus, limits=limits, form=form)
         return ExitCode.DONE
     if sizes is not None:
@@ -173,43 +172,6 @@ def _compare(
         Verdict.CANNOT_TELL: ExitCode.INCONCLUSIVE,
     }
     return codes[found.verdict]
-
-
-def _operation(text: str) -> str:
-    from linkwise.network.setting import OPERATIONS
-
-    plain = {name.replace("_", ""): name for name in OPERATIONS}
-    try:
-        return plain[text.lower().replace("_", "").replace("-", "")]
-    except KeyError:
-        raise UnknownName.among(OPERATIONS, kind="collective", given=text) from None
-
-
-def _sizes(text: str) -> list[int]:
-    if ":" not in text:
-        return [_size(word) for word in text.split(",")]
-    low, high = (_size(word) for word in text.split(":", 1))
-    if low > high:
-        raise InputError(f"--sizes {text}: the first size is larger than the last; write it as 8B:16GiB")
-    sizes = [low]
-    while sizes[-1] * 2 <= high:
-        sizes.append(sizes[-1] * 2)
-    return sizes
-
-
-def _size(word: str) -> int:
-    from linkwise.units import parse
-
-    try:
-        size = parse(word.strip(), "bytes")
-    except InputError as error:
-        raise InputError(f"--sizes: {error}") from None
-    if not 1 <= size <= _LARGEST_BYTES:
-        largest = "the largest is 8 EiB - 1"
-        raise InputError(f"--sizes: {word.strip()} is no size of a buffer; the least is 1 byte, {largest}")
-    if not size.is_integer():
-        raise InputError(f"--sizes: {word.strip()} is not a whole number of bytes")
-    return int(size)
 
 
 def _limits(operation: str, algorithm: str | None, protocol: str | None) -> Limits:

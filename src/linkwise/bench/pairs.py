@@ -1,0 +1,159 @@
+"""Pairs of nodes in rounds: what ranks are told to measure, and which nodes are slow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from linkwise.bench.sampling import Sampling, positive_seconds
+from linkwise.errors import InputError
+from linkwise.evidence.median import LEAST_SAMPLES, MedianInterval, median_interval
+from linkwise.evidence.outliers import Fleet, fleet_of, node_scores, round_robin
+
+__all__ = ["MeasuredPair", "PairsPlan", "confirming_rounds", "judged_nodes", "measured_pairs", "rounds_of"]
+
+_DEFAULT_ROUNDS = 5
+_CONFIRMING_PARTNERS = 3
+
+Rounds = tuple[tuple[tuple[int, int], ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsPlan:
+    """Which pairs are measured, and with how large a buffer.
+
+    Parameters
+    ----------
+    rounds
+        Pairs that run at once, round after round.
+    size_bytes
+        What each of two sends the other [bytes].
+    sampling
+        How often.
+    """
+
+    rounds: Rounds
+    size_bytes: int
+    sampling: Sampling = field(default_factory=Sampling)
+
+    def told(self) -> dict[str, object]:
+        """Return it as ranks read it."""
+        return {"rounds": self.rounds, "size_bytes": self.size_bytes, **self.sampling.told()}
+
+
+def rounds_of(nodes: int, asked: int | None) -> Rounds:
+    """Return the rounds: five by default, or all there are.
+
+    Parameters
+    ----------
+    nodes
+        How many [1].
+    asked
+        Rounds that were asked for [1].
+
+    Raises
+    ------
+    InputError
+        When there are not so many.
+    """
+    return round_robin(nodes, asked or min(_DEFAULT_ROUNDS, max(1, nodes + nodes % 2 - 1)))
+
+
+def confirming_rounds(suspects: Sequence[int], scores: Mapping[int, float]) -> Rounds:
+    """Return rounds in which each suspect meets nodes that are good, the best three, one suspect at a time.
+
+    Parameters
+    ----------
+    suspects
+        Nodes that scored low.
+    scores
+        Of all nodes; larger is better.
+
+    Notes
+    -----
+    The other good nodes meet each other meanwhile, so that the second run has a baseline of its own.
+    """
+    good = sorted((node for node in scores if node not in suspects), key=lambda node: -scores[node])
+    rounds = []
+    for suspect in suspects:
+        for place in range(min(_CONFIRMING_PARTNERS, len(good))):
+            others = [node for node in good if node != good[place]]
+            idle = [(one, other) for one, other in zip(others[::2], others[1::2], strict=False)]
+            rounds.append(((suspect, good[place]), *idle))
+    return tuple(rounds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredPair:
+    """One pair in one round.
+
+    Parameters
+    ----------
+    round_number
+        From 0.
+    pair
+        The two nodes.
+    samples_s
+        Time of an exchange in each repeat [s].
+    """
+
+    round_number: int
+    pair: tuple[int, int]
+    samples_s: tuple[float, ...]
+
+    @property
+    def time_s(self) -> MedianInterval | None:
+        """Return the median time of an exchange and its interval [s]; ``None`` with too few samples."""
+        return median_interval(self.samples_s) if len(self.samples_s) >= LEAST_SAMPLES else None
+
+
+def measured_pairs(events: Iterable[Mapping[str, Any]]) -> tuple[MeasuredPair, ...]:
+    """Return what ranks measured, in order.
+
+    Parameters
+    ----------
+    events
+        What they said.
+
+    Raises
+    ------
+    InputError
+        When what they said is no measurement.
+    """
+    found: dict[tuple[int, tuple[int, int]], list[float]] = {}
+    for event in events:
+        if event.get("event") == "sample":
+            found.setdefault(_key(event), []).append(positive_seconds(event, "time_s"))
+    return tuple(
+        MeasuredPair(round_number=number, pair=pair, samples_s=tuple(samples))
+        for (number, pair), samples in found.items()
+    )
+
+
+def _key(event: Mapping[str, Any]) -> tuple[int, tuple[int, int]]:
+    number, pair = event.get("round"), event.get("pair")
+    is_pair = isinstance(pair, list) and len(pair) == 2 and all(isinstance(rank, int) for rank in pair)
+    if not isinstance(number, int) or not is_pair or pair is None:
+        raise InputError(
+            f"a rank said it measured pair {str(pair)[:40]}, round {str(number)[:20]}: none such"
+        )
+    return number, (pair[0], pair[1])
+
+
+def judged_nodes(pairs: Iterable[MeasuredPair], size_bytes: int) -> tuple[dict[int, float], Fleet]:
+    """Return the bandwidth each node is scored with [bytes/s], and which are low among them.
+
+    Parameters
+    ----------
+    pairs
+        What was measured, each with five samples or more.
+    size_bytes
+        What each of two sends the other [bytes].
+    """
+    reached: dict[tuple[int, int], list[float]] = {}
+    for each in pairs:
+        if each.time_s is not None:
+            reached.setdefault(each.pair, []).append(size_bytes / each.time_s.median)
+    scores = node_scores(reached)
+    return scores, fleet_of(scores)
