@@ -2,7 +2,8 @@
 
     python tools/accuracy.py [--keep-left-out]
 
-The fits without one publisher each take a minute; with --keep-left-out those of docs/accuracy.json are taken.
+The section on the doctor is left as it is; tools/doctor_accuracy.py writes it. The fits without one
+publisher each take a minute; with --keep-left-out those of docs/accuracy.json are taken.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from linkwise.calibrate.fit import leave_one_source_out
 from linkwise.calibrate.measured import read_measurements
 from linkwise.calibrate.predict import predict_runs
 from linkwise.report.accuracy import accuracy_markdown
+from linkwise.report.doctor_accuracy import doctor_section_of, with_doctor_section
 
 ROOT = Path(__file__).parent.parent
 MEASUREMENTS = ROOT / "tests" / "data" / "training.csv"
@@ -41,7 +43,8 @@ def main() -> None:
         print(
             f"{'kept  ' if met else 'MISSED'} {bar.words}: {'-' if value is None else f'{100 * value:.2f} %'}"
         )
-    PAGE.write_text(accuracy_markdown(accuracy, figures), encoding="utf-8")
+    kept = doctor_section_of(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else ""
+    PAGE.write_text(with_doctor_section(accuracy_markdown(accuracy, figures), kept), encoding="utf-8")
     record = {
         "figures": {name: float(f"{value:.5g}") for name, value in figures.items()},
         "left_out_step_time_s": left_out,

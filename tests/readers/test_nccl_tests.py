@@ -35,7 +35,15 @@ def test_labels_of_srun_are_dropped():
 
 @pytest.mark.parametrize(
     "prefix",
-    ["[1,0]<stdout>:", "[1,0]<stdout> ", " 3: ", "(head, rank=0, pid=38) [1,0]<stdout>:", "(head, pid=38) "],
+    [
+        "[1,0]<stdout>:",
+        "[1,0]<stdout> ",
+        " 3: ",
+        "(head, rank=0, pid=38) [1,0]<stdout>:",
+        "(head, pid=38) ",
+        "nccl-test-launcher-x7x2p: ",
+        "[pod/nccl-test-launcher/mpi] 2025-03-18T09:10:02.118264Z [1,0]<stdout>:",
+    ],
 )
 def test_prefixes_of_launchers_are_dropped(prefix):
     rank = "#   Rank  0 Pid 106347 on  nid000013 device  0 [0000:c9:00.0] Device 738c\n"

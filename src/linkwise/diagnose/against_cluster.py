@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from linkwise.cluster import Cluster
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.over_sockets import over_sockets
 from linkwise.diagnose.transport import Transport
 from linkwise.job import Job
 from linkwise.readers.job_log.values import Evidence
@@ -34,6 +35,8 @@ class Shortfall:
         not depend on it.
     step_there_s, step_used_s
         Predicted time of a step of the job, with either [s]; ``None`` without a job.
+    note
+        What the costs rest on; may be empty.
     """
 
     what: str
@@ -44,6 +47,7 @@ class Shortfall:
     busbw_used_bytes_per_s: float | None = None
     step_there_s: float | None = None
     step_used_s: float | None = None
+    note: str = ""
 
 
 def shortfalls_of(
@@ -60,7 +64,11 @@ def shortfalls_of(
     job
         What is run, for the time of a step.
     """
-    found = (_network(facts, cluster), _nics(transport, cluster, job), _gpus(transport, cluster))
+    found = (
+        _network(facts, transport, cluster, job),
+        _nics(transport, cluster, job),
+        _gpus(transport, cluster),
+    )
     return tuple(each for each in found if each is not None)
 
 
@@ -84,15 +92,25 @@ def lacking(facts: Facts, shortfalls: tuple[Shortfall, ...]) -> tuple[Finding, .
     return tuple(found)
 
 
-def _network(facts: Facts, cluster: Cluster) -> Shortfall | None:
+def _network(facts: Facts, transport: Transport, cluster: Cluster, job: Job | None) -> Shortfall | None:
     link = cluster.fabric.link
     names = facts.used_networks or facts.networks
     is_socket = bool(names) and all(name == "Socket" for name in names)
     if link is None or link.protocol not in {"infiniband", "roce"} or not is_socket or facts.is_one_node:
         return None
     lines = lines_of(facts.net_channels) or [each.evidence for each in facts.seen("network")]
-    # What sockets carry hangs on an interface whose rate no log says, so that the cost is not told.
-    return Shortfall(what="network", there=link.name, used="TCP sockets", evidence=lines[0])
+    instead = over_sockets(facts, transport, cluster)
+    return Shortfall(
+        what="network",
+        there=link.name,
+        used="TCP sockets",
+        evidence=lines[0],
+        busbw_there_bytes_per_s=_busbw(cluster),
+        busbw_used_bytes_per_s=_busbw(instead.cluster) if instead else None,
+        step_there_s=_step_s(cluster, job),
+        step_used_s=_step_s(instead.cluster, job) if instead else None,
+        note=instead.note if instead else "",
+    )
 
 
 def _nics(transport: Transport, cluster: Cluster, job: Job | None) -> Shortfall | None:

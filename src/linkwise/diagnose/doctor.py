@@ -17,6 +17,7 @@ from linkwise.readers.job_log.values import JobLog
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
     from linkwise.diagnose.against_cluster import Shortfall
+    from linkwise.diagnose.baseline import Comparison
     from linkwise.job import Job
 
 __all__ = ["Diagnosis", "Verdict", "diagnose"]
@@ -49,6 +50,8 @@ class Diagnosis:
         What the job lacks against the cluster it was said to run on.
     unread
         Inputs that could not be used, one message each.
+    comparison
+        What differs from a good run; ``None`` where none was given.
     """
 
     verdict: Verdict
@@ -57,9 +60,12 @@ class Diagnosis:
     findings: tuple[Finding, ...]
     shortfalls: tuple[Shortfall, ...] = ()
     unread: tuple[str, ...] = ()
+    comparison: Comparison | None = None
 
 
-def diagnose(log: JobLog, *, cluster: Cluster | None = None, job: Job | None = None) -> Diagnosis:
+def diagnose(
+    log: JobLog, *, cluster: Cluster | None = None, job: Job | None = None, baseline: JobLog | None = None
+) -> Diagnosis:
     """Return what the job is really running on and what is wrong with it.
 
     Parameters
@@ -70,10 +76,12 @@ def diagnose(log: JobLog, *, cluster: Cluster | None = None, job: Job | None = N
         What the job should run on; what it lacks against that is found too.
     job
         What is run, for the cost of what is lacking.
+    baseline
+        What was read of a good run, for what differs.
     """
     facts = Facts(log=log)
     transport = transport_of(facts)
-    found = [each for rule in RULES.values() if (each := rule(facts)) is not None]
+    found = _found(facts)
     shortfalls: tuple[Shortfall, ...] = ()
     if cluster is not None:
         from linkwise.diagnose.against_cluster import lacking, shortfalls_of
@@ -90,7 +98,21 @@ def diagnose(log: JobLog, *, cluster: Cluster | None = None, job: Job | None = N
         findings=findings,
         shortfalls=shortfalls,
         unread=log.unread,
+        comparison=None if baseline is None else _compared(baseline, facts, transport, findings),
     )
+
+
+def _found(facts: Facts) -> list[Finding]:
+    return [each for rule in RULES.values() if (each := rule(facts)) is not None]
+
+
+def _compared(
+    baseline: JobLog, facts: Facts, transport: Transport, findings: tuple[Finding, ...]
+) -> Comparison:
+    from linkwise.diagnose.baseline import compare_runs
+
+    good = Facts(log=baseline)
+    return compare_runs((good, transport_of(good), settle(_found(good))), (facts, transport, findings))
 
 
 def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]:

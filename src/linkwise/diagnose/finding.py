@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from linkwise.diagnose.vocabulary import family_of
 from linkwise.readers.job_log.values import Evidence, Sighting
 
-__all__ = ["Confidence", "Finding", "Severity", "finding"]
+__all__ = ["Confidence", "Finding", "Severity", "finding", "first_of"]
 
 _MOST_EVIDENCE = 400
 
@@ -107,6 +107,21 @@ def finding(
         next_check=next_check,
         order=min((each.order for each in sightings), default=0),
     )
+
+
+def first_of(*found: Finding | None) -> Finding | None:
+    """Return the first of several findings of one cause, with the evidence of the others behind its own.
+
+    Parameters
+    ----------
+    found
+        What the parts of a rule gave, the surest first.
+    """
+    given = [each for each in found if each is not None]
+    if not given:
+        return None
+    lines = dict.fromkeys(line for each in given for line in each.evidence)
+    return replace(given[0], evidence=tuple(lines)[:_MOST_EVIDENCE])
 
 
 def _places(sightings: Iterable[Sighting]) -> Iterable[str]:

@@ -70,8 +70,7 @@ def shared_memory_despite_nvlink(facts: Facts) -> list[Evidence]:
     for _, matrix in facts.log.matrices:
         count = len(matrix.gpus)
         for each in shared_memory_channels(facts):
-            for rank, peer in each.pairs if count else ():
-                pair = (matrix.gpus[rank % count], matrix.gpus[peer % count])
-                if pair[0] != pair[1] and matrix.cells.get(pair, "").startswith("NV"):
-                    found.append(each.evidence)
+            pairs = [(matrix.gpus[a % count], matrix.gpus[b % count]) for a, b in each.pairs if count]
+            if any(a != b and matrix.cells.get((a, b), "").startswith("NV") for a, b in pairs):
+                found.extend(each.lines)
     return found

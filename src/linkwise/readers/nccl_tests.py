@@ -36,6 +36,11 @@ _MOST_TIME_US = 1e12
 _PREFIX = re.compile(
     r"(?:\([^()]{1,80}\)\s)?(?:\[\d{1,7},\d{1,7}\]\s?<std(?:out|err)>:?|\d{1,6}:(?=\s)|(?<=\)\s))"
 )
+_OUTER_PREFIX = re.compile(
+    r"\[pod/[^\]\s]{1,300}\]\s|[a-z0-9][a-z0-9.-]{0,252}:\s|\d{4}-\d\d-\d\dT[\d:.,+Z-]{8,24}\s"
+)
+"""What kubectl and tools like it write before the line of a launcher: pod, container, time."""
+
 _ROW = re.compile(r"\d{1,19}\s+\d{1,19}\s+(?:u?int|char|half|b?float|double|f8|fp8)\w{0,12}(?=\s|$)")
 _HEADING = re.compile(r"#\s+(?:size|bytes)\s.*busbw")
 _ARGUMENTS = re.compile(r"#\s*nThread:?\s+(\d{1,6})\s+nGpus:?\s+(\d{1,6})\s")
@@ -160,6 +165,9 @@ def parse_nccl_tests(text: str, *, path: str | None = None) -> NcclTestsRun:
 
 def _without_prefix(raw: str) -> str:
     line = raw.strip()
+    for _ in range(2):
+        if outer := _OUTER_PREFIX.match(line):
+            line = line[outer.end() :].strip()
     prefix = _PREFIX.match(line)
     return line[prefix.end() :].strip() if prefix else line
 

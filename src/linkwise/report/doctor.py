@@ -10,12 +10,15 @@ from linkwise.report.results import PublishedResult
 
 if TYPE_CHECKING:
     from linkwise.diagnose.against_cluster import Shortfall
+    from linkwise.diagnose.baseline import Comparison
     from linkwise.diagnose.doctor import Diagnosis
     from linkwise.diagnose.finding import Finding
     from linkwise.diagnose.transport import InUse
     from linkwise.readers.job_log.values import Evidence
 
 __all__ = [
+    "BaselineResult",
+    "DifferenceResult",
     "DoctorResult",
     "EvidenceResult",
     "FindingResult",
@@ -23,6 +26,7 @@ __all__ = [
     "ShortfallResult",
     "TransportResult",
     "doctor_result",
+    "finding_result",
 ]
 
 
@@ -84,6 +88,23 @@ class ShortfallResult(PublishedResult):
     busbw_used_bytes_per_s: float | None
     step_there_s: float | None = Field(description="Best layout of the job, with all.")
     step_used_s: float | None
+    note: str = Field(default="", description="What the costs rest on.")
+
+
+class DifferenceResult(PublishedResult):
+    """One thing that is not as in the good run."""
+
+    what: str
+    good: str
+    now: str
+    evidence: EvidenceResult | None
+
+
+class BaselineResult(PublishedResult):
+    """The run beside a good one."""
+
+    differences: list[DifferenceResult] = Field(description="What matters most first.")
+    also_found: list[str] = Field(description="Causes that are found in the good run too.")
 
 
 class DoctorResult(PublishedResult):
@@ -97,6 +118,9 @@ class DoctorResult(PublishedResult):
     findings: list[FindingResult]
     shortfalls: list[ShortfallResult] = Field(description="Against the cluster that was given.")
     unread: list[str] = Field(description="Inputs that could not be used, and why.")
+    baseline: BaselineResult | None = Field(
+        default=None, description="Against a good run; None without --baseline."
+    )
 
 
 def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
@@ -114,9 +138,25 @@ def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
         reason=diagnosis.reason,
         transport=TransportResult.model_validate({name: each.value for name, each in used.items()}),
         proof={name: _proof(each) for name, each in used.items()},
-        findings=[_finding(each) for each in diagnosis.findings],
+        findings=[finding_result(each) for each in diagnosis.findings],
         shortfalls=[_shortfall(each) for each in diagnosis.shortfalls],
         unread=list(diagnosis.unread),
+        baseline=None if diagnosis.comparison is None else _baseline(diagnosis.comparison),
+    )
+
+
+def _baseline(each: Comparison) -> BaselineResult:
+    return BaselineResult(
+        differences=[
+            DifferenceResult(
+                what=one.what,
+                good=one.good,
+                now=one.now,
+                evidence=None if one.evidence is None else _evidence(one.evidence),
+            )
+            for one in each.differences
+        ],
+        also_found=list(each.also_found),
     )
 
 
@@ -137,6 +177,7 @@ def _shortfall(each: Shortfall) -> ShortfallResult:
         busbw_used_bytes_per_s=each.busbw_used_bytes_per_s,
         step_there_s=each.step_there_s,
         step_used_s=each.step_used_s,
+        note=each.note,
     )
 
 
@@ -144,7 +185,14 @@ def _evidence(each: Evidence) -> EvidenceResult:
     return EvidenceResult(file=each.file, line=each.line, text=each.text)
 
 
-def _finding(each: Finding) -> FindingResult:
+def finding_result(each: Finding) -> FindingResult:
+    """Return a finding as it is published.
+
+    Parameters
+    ----------
+    each
+        What was found.
+    """
     return FindingResult(
         cause=each.cause,
         family=each.family,

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linkwise.report.doctor import (
+        BaselineResult,
         DoctorResult,
         EvidenceResult,
         FindingResult,
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
         ShortfallResult,
     )
 
-__all__ = ["print_doctor"]
+__all__ = ["cited", "places", "print_doctor"]
 
 _STYLES = {"broken": "bold red", "slow": "bold yellow", "healthy": "bold green", "cannot_tell": "bold"}
 _LABELS = {
@@ -66,6 +67,8 @@ def print_doctor(result: DoctorResult, console: Console) -> None:
         print_line(console, "Against the cluster", style="bold")
     for each in result.shortfalls:
         print_line(console, wrapped(_lacking(each), width=console.width, indent="      ", first="  "))
+    if result.baseline is not None:
+        _print_baseline(result.baseline, console)
     for number, finding in enumerate(result.findings, start=1):
         print_line(console)
         _print_finding(number, finding, console)
@@ -90,7 +93,7 @@ def _print_in_use(label: str, value: object, proof: ProofResult, console: Consol
     if value is None and proof.hint:
         print_line(console, wrapped(proof.hint, width=console.width, indent=" " * 6))
     elif proof.evidence is not None:
-        print_line(console, _cited(proof.evidence, console.width, indent=6))
+        print_line(console, cited(proof.evidence, console.width, indent=6))
 
 
 def _shown(value: object, proof: ProofResult) -> str:
@@ -111,7 +114,22 @@ def _lacking(each: ShortfallResult) -> str:
     if each.step_there_s is not None and each.step_used_s is not None:
         step = f"{three_digits(each.step_used_s)} s instead of {three_digits(each.step_there_s)} s"
         text += f"; a step about {step}"
-    return text
+    return f"{text} ({each.note})" if each.note else text
+
+
+def _print_baseline(baseline: BaselineResult, console: Console) -> None:
+    print_line(console)
+    print_line(console, "Against the good run", style="bold")
+    for each in baseline.differences:
+        text = printable(f"{each.what:<18}  {each.now}; was {each.good}")
+        print_line(console, wrapped(text, width=console.width, indent=" " * 8, first="  "))
+        if each.evidence is not None:
+            print_line(console, cited(each.evidence, console.width, indent=6))
+    if not baseline.differences:
+        print_line(console, "  nothing differs in what both logs show")
+    if baseline.also_found:
+        words = f"found in the good run too: {', '.join(baseline.also_found)}"
+        print_line(console, wrapped(words, width=console.width, indent="      ", first="  "))
 
 
 def _print_finding(number: int, each: FindingResult, console: Console) -> None:
@@ -120,11 +138,11 @@ def _print_finding(number: int, each: FindingResult, console: Console) -> None:
     print_line(console, wrapped(head, width=width, indent="   ", first=""), style=_STYLES.get(each.severity))
     print_line(console, f"   {each.severity}, confidence {each.confidence}")
     if each.where:
-        print_line(console, wrapped(_places(each.where), width=width, indent="   "))
+        print_line(console, wrapped(places(each.where), width=width, indent="   "))
     print_line(console, wrapped(each.explanation, width=width, indent="   "))
     print_line(console, "   seen in")
     for line in each.evidence[:_EVIDENCE_SHOWN]:
-        print_line(console, _cited(line, width, indent=6))
+        print_line(console, cited(line, width, indent=6))
     if len(each.evidence) > _EVIDENCE_SHOWN:
         print_line(console, f"      and {counted(len(each.evidence) - _EVIDENCE_SHOWN, 'more line')}")
     print_line(console, "   to mend it")
@@ -133,13 +151,30 @@ def _print_finding(number: int, each: FindingResult, console: Console) -> None:
     print_line(console, wrapped(f"next check: {each.next_check}", width=width, indent="     ", first="   "))
 
 
-def _places(where: list[str]) -> str:
+def places(where: list[str]) -> str:
+    """Return hosts and ranks in a few words.
+
+    Parameters
+    ----------
+    where
+        All of them.
+    """
     more = f" and {len(where) - _PLACES_SHOWN} more" if len(where) > _PLACES_SHOWN else ""
     return f"on {', '.join(where[:_PLACES_SHOWN])}{more}"
 
 
-def _cited(line: EvidenceResult, width: int, *, indent: int) -> str:
-    """Return the place and the message, on one row where both fit, else the message cut on a second."""
+def cited(line: EvidenceResult, width: int, *, indent: int) -> str:
+    """Return the place and the message, on one row where both fit, else the message cut on a second.
+
+    Parameters
+    ----------
+    line
+        The line that proves something.
+    width
+        Columns of the terminal.
+    indent
+        Columns that stay blank.
+    """
     blank = " " * indent
     place = f"{printable(line.file)}:{line.line}"
     text = _PREFIX.sub(r"\g<host>: ", line.text.strip()).replace("\t", " ")

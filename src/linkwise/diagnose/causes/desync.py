@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
-from linkwise.readers.job_log.values import Sighting
+from linkwise.diagnose.flights import disagreement_of
+from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["desync"]
 
@@ -25,6 +26,8 @@ def desync(facts: Facts) -> Finding | None:
     -----
     All ranks waiting in the same collective is no sign of it: then the network or a GPU stands still.
     """
+    if (dumped := _dumped(facts)) is not None:
+        return dumped
     told = [*facts.warned("mismatch"), *(each for each in facts.seen("mismatch") if not each.level)]
     told += facts.seen("barrier_missed")
     timeouts = facts.seen("watchdog_timeout")
@@ -60,6 +63,20 @@ def desync(facts: Facts) -> Finding | None:
         f"All ranks wait in a collective but rank {', '.join(map(str, absent[:8]))}, of which no such line"
         " is here.",
         where=[f"rank {rank}" for rank in absent],
+    )
+
+
+def _dumped(facts: Facts) -> Finding | None:
+    """Return the finding that dumps of the Flight Recorder give."""
+    parting = disagreement_of(facts.log.recordings)
+    if parting is None:
+        return None
+    is_sure = parting.is_sure or bool(facts.seen("watchdog_timeout"))
+    return _found(
+        Confidence.HIGH if is_sure else Confidence.MEDIUM,
+        [*parting.evidence, *facts.seen("watchdog_timeout")],
+        parting.text[0].upper() + parting.text[1:],
+        where=[f"rank {rank}" for rank in parting.ranks],
     )
 
 
@@ -99,7 +116,7 @@ def _differ(timeouts: Sequence[Sighting]) -> bool:
 
 
 def _found(
-    confidence: Confidence, proof: list[Sighting], first: str, where: list[str] | None = None
+    confidence: Confidence, proof: Sequence[Sighting | Evidence], first: str, where: list[str] | None = None
 ) -> Finding:
     return finding(
         "desync",

@@ -35,15 +35,15 @@ def p2p(facts: Facts) -> Finding | None:
             else "CUDA refuses peer access between two GPUs of a host, so NCCL cannot connect them.",
         )
     warned = facts.warned("p2p_nvlink_off")
+    staged = shared_memory_despite_nvlink(facts)
     if warned:
         return _found(
             Severity.BROKEN if facts.has_failed else Severity.SLOW,
             Confidence.HIGH,
-            list(warned),
+            [*warned, *staged],
             "Two GPUs have NVLink and may not use it; NCCL calls that a fault of the hardware or of the"
             " driver.",
         )
-    staged = shared_memory_despite_nvlink(facts)
     if not staged or facts.settings("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL"):
         return None
     return _found(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from linkwise.diagnose.facts import Facts
-from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding, first_of
 from linkwise.diagnose.transport import nics_of
 from linkwise.diagnose.verbs import calls, unlike_subnets
 from linkwise.readers.job_log.values import Evidence, Sighting
@@ -21,7 +21,7 @@ def rails(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _across(facts) or _uneven(facts)
+    return first_of(_across(facts), _uneven(facts))
 
 
 def _across(facts: Facts) -> Finding | None:
@@ -51,25 +51,28 @@ def _across(facts: Facts) -> Finding | None:
 
 def _uneven(facts: Facts) -> Finding | None:
     """Find hosts with fewer NICs than most; they cap the rate of all."""
-    per_host: dict[str, tuple[int, Sighting]] = {}
+    per_host: dict[str, int] = {}
+    lines: dict[str, list[Sighting]] = {}
     for each in facts.seen("ib_devices"):
         if each.host is not None and nics_of(each):
-            per_host[each.host] = (len(nics_of(each)), each)
-    counts = Counter(count for count, _ in per_host.values())
+            per_host[each.host] = len(nics_of(each))
+            lines.setdefault(each.host, []).append(each)
+    counts = Counter(per_host.values())
     if len(counts) < 2 or not facts.is_rdma:
         return None
     most = max(counts)
-    short = {host: line for host, (count, line) in per_host.items() if count < most}
-    full = next(line for count, line in per_host.values() if count == most)
-    proof: list[Sighting | Evidence] = [*short.values(), full]
+    short = [host for host, count in per_host.items() if count < most]
+    full = next(lines[host][-1] for host, count in per_host.items() if count == most)
+    proof: list[Sighting | Evidence] = [lines[host][-1] for host in short]
+    proof += [full, *(line for host in short for line in lines[host])]
     return finding(
         "rails",
         Severity.SLOW,
         Confidence.HIGH,
         proof=proof,
-        where=list(short),
+        where=short,
         explanation=(
-            f"{', '.join(list(short)[:4])} has {min(counts)} NICs in use where others have {most}. Every"
+            f"{', '.join(short[:4])} has {min(counts)} NICs in use where others have {most}. Every"
             " collective runs at the rate of the node with the fewest."
         ),
         fix=("bring up the ports that are missing on the hosts named here", "replace the cable or the NIC"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from linkwise.diagnose.facts import Facts
-from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.finding import Confidence, Finding, Severity, finding, first_of
 from linkwise.readers.job_log.values import Sighting
 
 __all__ = ["version"]
@@ -17,7 +17,7 @@ def version(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _refused(facts) or _differing(facts) or _too_old(facts)
+    return first_of(_refused(facts), _differing(facts), _too_old(facts))
 
 
 def _refused(facts: Facts) -> Finding | None:
@@ -26,14 +26,16 @@ def _refused(facts: Facts) -> Finding | None:
 
 
 def _differing(facts: Facts) -> Finding | None:
-    printed: dict[str, Sighting] = {}
+    printed: dict[str, list[Sighting]] = {}
     for each in facts.seen("version"):
         if each.level != "LAST" and "NCCL error" not in each.evidence.text:
-            printed.setdefault(each.fields["version"], each)
+            printed.setdefault(each.fields["version"], []).append(each)
     empty = [each for each in facts.warned("address_family") if each.fields["family"] == "0"]
     crossed = facts.warned("wrong_handshake", "mismatch")
     if len(printed) > 1 and (empty or crossed or facts.stuck):
-        return _mixed(Confidence.HIGH, [*printed.values(), *empty, *crossed])
+        first = [lines[0] for lines in printed.values()]
+        more = [line for lines in printed.values() for line in lines[1:]]
+        return _mixed(Confidence.HIGH, [*first, *empty, *crossed, *more])
     if empty:
         return _mixed(Confidence.LOW, empty)
     return None

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import BinaryIO
 
 from linkwise.errors import DocumentError, Fault
+from linkwise.readers.flight_recorder import is_flight_recording
 from linkwise.readers.job_log.lines import clean_text
 from linkwise.readers.job_log.recognise import HEAD_BYTES, Documents
 from linkwise.readers.job_log.scan import Scan
 from linkwise.readers.job_log.sources import Unusable, chunks_of, sources_of
 from linkwise.readers.job_log.values import CommandOutput, JobLog, LogInput
 
-__all__ = ["parse_job_log", "read_job_logs", "unglued_hosts"]
+__all__ = ["job_log_of", "parse_job_log", "read_job_logs", "text_of", "unglued_hosts"]
 
 
 def read_job_logs(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> JobLog:
@@ -54,14 +56,38 @@ def _read(inputs: Iterable[tuple[str, Iterator[bytes]]], unread: list[Fault]) ->
     scan, documents = Scan(), Documents()
     read: list[LogInput] = []
     for name, chunks in inputs:
-        head = bytearray()
         try:
-            size = scan.feed(name, _copying(chunks, head))
+            read.append(_read_one(name, chunks, scan, documents))
         except Unusable as error:
             unread.append(Fault(path=name, message=str(error)))
-            continue
-        kind = documents.take(name, _text(head))
-        read.append(LogInput(name=name, kind=kind, size_bytes=size))
+    return job_log_of(scan, documents, inputs=read, unread=map(str, unread))
+
+
+def _read_one(name: str, chunks: Iterator[bytes], scan: Scan, documents: Documents) -> LogInput:
+    first = next(chunks, b"")
+    whole = chain([first], chunks)
+    if is_flight_recording(first):
+        size = documents.take_recording(name, whole)
+        return LogInput(name=name, kind="Flight Recorder dump", size_bytes=size)
+    head = bytearray()
+    size = scan.feed(name, _copying(whole, head))
+    return LogInput(name=name, kind=documents.take(name, text_of(head)), size_bytes=size)
+
+
+def job_log_of(
+    scan: Scan, documents: Documents, *, inputs: Iterable[LogInput], unread: Iterable[str]
+) -> JobLog:
+    """Return what was recognised so far as a value.
+
+    Parameters
+    ----------
+    scan, documents
+        What was recognised of lines, and of tables and files.
+    inputs
+        The inputs that were read.
+    unread
+        Messages on those that could not be.
+    """
     hosts = unglued_hosts(scan.processes())
     return JobLog(
         sightings={
@@ -75,8 +101,9 @@ def _read(inputs: Iterable[tuple[str, Iterator[bytes]]], unread: list[Fault]) ->
         matrices=tuple(documents.matrices),
         topologies=tuple(documents.topologies),
         tests=tuple(documents.tests),
-        inputs=tuple(read),
-        unread=(*map(str, unread), *documents.faults),
+        recordings=tuple(documents.recordings),
+        inputs=tuple(inputs),
+        unread=(*unread, *documents.faults),
     )
 
 
@@ -120,7 +147,14 @@ def _copying(chunks: Iterator[bytes], head: bytearray) -> Iterator[bytes]:
         yield chunk
 
 
-def _text(head: bytearray) -> str:
+def text_of(head: bytes | bytearray) -> str:
+    """Return the start of an input as text, long lines cut.
+
+    Parameters
+    ----------
+    head
+        Its bytes.
+    """
     return "\n".join(
         clean_text(line, most=2000) if len(line) > 2000 else line.decode("utf-8", "replace")
         for line in bytes(head).split(b"\n")

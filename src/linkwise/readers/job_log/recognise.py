@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from linkwise.errors import DocumentError
+from linkwise.readers.flight_recorder import LARGEST_BYTES, FlightRecording, parse_flight_recording
+from linkwise.readers.job_log.sources import Unusable
 from linkwise.readers.json_text import looks_like_json
 from linkwise.readers.nccl_tests import NcclTestsRun, parse_nccl_tests
 from linkwise.readers.nccl_topology import NcclTopology, is_nccl_topology, parse_nccl_topology
@@ -22,7 +24,7 @@ _T = TypeVar("_T")
 _TESTS = re.compile(r"#\s*(?:nThread|Using devices)")
 _NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|version)|RCCL version")
 _TOPOLOGY_FILE = re.compile(r"<(?:system|graphs)\b")
-_TESTS_START = re.compile(r"^.{0,40}#\s*nThread", re.MULTILINE)
+_TESTS_START = re.compile(r"^.{0,120}#\s*nThread", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -32,6 +34,7 @@ class Documents:
     matrices: list[tuple[str, TopologyMatrix]] = field(default_factory=list)
     topologies: list[tuple[str, NcclTopology]] = field(default_factory=list)
     tests: list[tuple[str, NcclTestsRun]] = field(default_factory=list)
+    recordings: list[tuple[str, FlightRecording]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     def take(self, name: str, text: str) -> str:
@@ -58,6 +61,32 @@ class Documents:
                 self._read(name, part, parse_nccl_tests, self.tests, is_quiet=True)
             kinds.append("nccl-tests output")
         return " with ".join(kinds) or "text"
+
+    def take_recording(self, name: str, chunks: Iterable[bytes]) -> int:
+        """Read a dump of the Flight Recorder, and return its bytes.
+
+        Parameters
+        ----------
+        name
+            The input.
+        chunks
+            All of it.
+
+        Raises
+        ------
+        Unusable
+            If it is too large, damaged, or no such dump.
+        """
+        whole = bytearray()
+        for chunk in chunks:
+            whole += chunk
+            if len(whole) > LARGEST_BYTES:
+                raise Unusable(f"seems to be a dump of more than {LARGEST_BYTES >> 20} MiB; it is not read")
+        try:
+            self.recordings.append((name, parse_flight_recording(bytes(whole), path=name)))
+        except DocumentError as error:
+            raise Unusable(error.faults[-1].message) from None
+        return len(whole)
 
     def _read(
         self,

@@ -29,7 +29,7 @@ from linkwise.readers.job_log.values import ChannelUse, CommandOutput, Evidence,
 if TYPE_CHECKING:
     from ahocorasick_rs import BytesAhoCorasick
 
-__all__ = ["Scan"]
+__all__ = ["Scan", "Stream"]
 
 _WORD = b"NCCL "
 _NEWLINE = 10
@@ -47,6 +47,7 @@ _NO_PREFIX = Prefix()
 _SECTION_LINES = 400
 _SECTION_BYTES = 64 * 1024
 _MOST_SECTIONS = 500
+_LONGEST_REST = 1 << 20
 
 _CHANNEL = re.compile(
     r"(?:Channel|Ring) \d+(?:/\d+)? : (?P<rank>\d+)(?:\[\w+\])? -> (?P<peer>\d+)(?:\[\w+\])?"
@@ -106,8 +107,33 @@ class _Channels:
 
 
 @dataclass(slots=True)
+class Stream:
+    """How far the scan of one input is; inputs that grow side by side have one each.
+
+    Parameters
+    ----------
+    name
+        The input, for evidence.
+    number
+        Of the input, for the order of sightings.
+    size, lines
+        Bytes and lines taken so far.
+    rest
+        The start of a line whose end is not here yet.
+    """
+
+    name: str
+    number: int
+    size: int = 0
+    lines: int = 0
+    rest: bytes = b""
+    open_output: int | None = None
+    is_after_last_error: bool = False
+
+
+@dataclass(slots=True)
 class Scan:
-    """What was recognised so far; feed it the chunks of one input after the other."""
+    """What was recognised so far; feed it inputs one after the other, or streams piece by piece."""
 
     sightings: dict[str, list[Sighting]] = field(default_factory=dict)
     commands: list[CommandOutput] = field(default_factory=list)
@@ -118,10 +144,8 @@ class Scan:
     _per_process: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
     _boring_looks: dict[bytes, int] = field(default_factory=dict)
     _anchors: dict[bytes, int] = field(default_factory=dict)
-    _is_in_output: bool = False
-    _is_after_last_error: bool = False
-    _input: str = ""
-    _input_number: int = 0
+    _stream: Stream = field(default_factory=lambda: Stream(name="", number=0))
+    _inputs: int = 0
 
     def feed(self, name: str, chunks: Iterable[bytes]) -> int:
         """Scan one input and return its bytes.
@@ -133,40 +157,88 @@ class Scan:
         chunks
             Its bytes in order.
         """
+        stream = self.open(name)
+        for chunk in chunks:
+            self.take(stream, chunk)
+        self.finish(stream)
+        return stream.size
+
+    def open(self, name: str) -> Stream:
+        """Return a new stream, for an input that comes piece by piece.
+
+        Parameters
+        ----------
+        name
+            The input, for evidence.
+        """
+        self._inputs += 1
+        return Stream(name=name, number=self._inputs)
+
+    def take(self, stream: Stream, data: bytes) -> None:
+        """Scan the lines that end in the next piece of a stream; a line longer than a megabyte is cut.
+
+        Parameters
+        ----------
+        stream
+            The stream.
+        data
+            The piece.
+        """
+        end = data.rfind(b"\n") + 1
+        if end:
+            self._take_chunk(stream, stream.rest + data[:end])
+            stream.rest = data[end:]
+        elif len(stream.rest) + len(data) > _LONGEST_REST:
+            self._take_chunk(stream, stream.rest + data)
+            stream.rest = b""
+        else:
+            stream.rest += data
+
+    def finish(self, stream: Stream) -> None:
+        """Scan the line of a stream that has no end, as nothing more will come.
+
+        Parameters
+        ----------
+        stream
+            The stream.
+        """
+        if stream.rest:
+            self._take_chunk(stream, stream.rest)
+            stream.rest = b""
+
+    def _take_chunk(self, stream: Stream, chunk: bytes) -> None:
         import numpy as np
 
-        self._input, self._input_number = name, self._input_number + 1
-        self._is_in_output = self._is_after_last_error = False
-        size = lines = 0
-        for chunk in _whole_lines(chunks):
-            self._scan_nccl(chunk, lines + 1, size)
-            self._scan_host(chunk, lines + 1, size)
-            size += len(chunk)
-            # Several times faster than bytes.count where lines are short.
-            lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE))
-        return size
+        self._stream = stream
+        self._scan_nccl(chunk, stream.lines + 1, stream.size)
+        self._scan_host(chunk, stream.lines + 1, stream.size)
+        stream.size += len(chunk)
+        # Several times faster than bytes.count where lines are short.
+        stream.lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE))
+
+    @property
+    def channel_kinds(self) -> int:
+        """Return how many distinct pairs of process and transport were seen."""
+        return len(self._channels)
 
     def channels(self) -> Iterator[ChannelUse]:
         """Yield what each process uses, merged over its threads."""
-        merged: dict[tuple[object, ...], _Channels] = {}
+        merged: dict[tuple[object, ...], list[_Channels]] = {}
         for each in self._channels.values():
             key = (each.prefix.host, each.prefix.pid, each.prefix.device, each.direction, each.transport)
-            if (first := merged.get(key)) is None:
-                merged[key] = each
-            else:
-                first.count += each.count
-                first.lines.extend(each.lines)
-        for each in merged.values():
+            merged.setdefault(key, []).append(each)
+        for same in merged.values():
+            first = same[0]
             yield ChannelUse(
-                host=each.prefix.host,
-                pid=each.prefix.pid,
-                device=each.prefix.device,
-                direction=each.direction,
-                transport=each.transport,
-                rank=each.rank,
-                peer=each.peer,
-                count=each.count,
-                lines=tuple(each.lines),
+                host=first.prefix.host,
+                pid=first.prefix.pid,
+                device=first.prefix.device,
+                direction=first.direction,
+                transport=first.transport,
+                rank=first.rank,
+                peer=first.peer,
+                count=sum(each.count for each in same),
+                lines=tuple(line for each in same for line in each.lines),
             )
 
     def processes(self) -> set[tuple[str, int]]:
@@ -299,11 +371,11 @@ class Scan:
 
     def _continue(self, place: _Place, base: int) -> None:
         """Take up what the chunk before left open."""
-        if self._is_in_output:
-            self._take_output(place.chunk, 0)
+        if self._stream.open_output is not None:
+            self._take_output(place.chunk, 0, self._stream.open_output)
         self._take_prompt(place, 0)
-        if self._is_after_last_error:
-            self._is_after_last_error = False
+        if self._stream.is_after_last_error:
+            self._stream.is_after_last_error = False
             self._take_last_error(place, 0, base)
 
     def _take_host_line(self, text: str, place: _Place, start: int, end: int, base: int) -> None:
@@ -314,7 +386,7 @@ class Scan:
 
     def _take_last_error(self, place: _Place, start: int, base: int) -> None:
         if start >= len(place.chunk):
-            self._is_after_last_error = True
+            self._stream.is_after_last_error = True
             return
         end = _line_end(place.chunk, start)
         text = clean_text(place.chunk[start:end], most=LONGEST_LINE)
@@ -330,27 +402,29 @@ class Scan:
             return False
         evidence = self._evidence(place, start, end)
         self.commands.append(CommandOutput(command=clean_text(found["command"]), lines=(), evidence=evidence))
-        self._take_output(chunk, end + 1)
+        self._take_output(chunk, end + 1, len(self.commands) - 1)
         return True
 
-    def _take_output(self, chunk: bytes, start: int) -> None:
-        """Add lines to the last command until another prompt, a line of NCCL, or the bound."""
-        last = self.commands[-1]
+    def _take_output(self, chunk: bytes, start: int, number: int) -> None:
+        """Add lines to a command until another prompt, a line of NCCL, or the bound."""
+        last = self.commands[number]
         block = chunk[start : start + _SECTION_BYTES]
         lines = block.split(b"\n")
         output = list(last.lines)
-        self._is_in_output = start + len(block) >= len(chunk)
-        for number, raw in enumerate(lines):
-            is_end = number == len(lines) - 1 and not raw
+        self._stream.open_output = number if start + len(block) >= len(chunk) else None
+        for at, raw in enumerate(lines):
+            is_end = at == len(lines) - 1 and not raw
             if _PROMPT.match(raw) or b" NCCL " in raw or len(output) >= _SECTION_LINES:
-                self._is_in_output = False
+                self._stream.open_output = None
                 break
             if not is_end:
                 output.append(clean_text(raw))
-        self.commands[-1] = replace(last, lines=tuple(output))
+        self.commands[number] = replace(last, lines=tuple(output))
 
     def _evidence(self, place: _Place, start: int, end: int) -> Evidence:
-        return Evidence(file=self._input, line=place.line_of(start), text=clean_text(place.chunk[start:end]))
+        return Evidence(
+            file=self._stream.name, line=place.line_of(start), text=clean_text(place.chunk[start:end])
+        )
 
     def _keep(
         self,
@@ -382,26 +456,9 @@ class Scan:
                 source=prefix.source,
                 fields=fields,
                 evidence=evidence,
-                order=(self._input_number << 48) + offset,
+                order=(self._stream.number << 48) + offset,
             )
         )
-
-
-def _whole_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield chunks that end at the end of a line; a line longer than a chunk is cut."""
-    rest = b""
-    for chunk in chunks:
-        end = chunk.rfind(b"\n") + 1
-        if end:
-            yield rest + chunk[:end]
-            rest = chunk[end:]
-        elif len(rest) + len(chunk) > 1 << 20:
-            yield rest + chunk
-            rest = b""
-        else:
-            rest += chunk
-    if rest:
-        yield rest
 
 
 def _bounds(chunk: bytes, position: int) -> tuple[int, int]:

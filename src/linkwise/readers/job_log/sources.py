@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from linkwise.errors import DocumentError, Fault, nearest_names
+from linkwise.readers.plain_pickle import is_pickle
 
-__all__ = ["CHUNK_BYTES", "Source", "Unusable", "chunks_of", "sources_of"]
+__all__ = ["CHUNK_BYTES", "Source", "Unusable", "check_text", "chunks_of", "files_in", "sources_of"]
 
 CHUNK_BYTES = 1 << 17
 """Bytes read at a time: what fits a cache beside what is found in it [bytes]."""
@@ -79,7 +80,7 @@ def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
             continue
         path = Path(given)
         if path.is_dir():
-            files = tuple(_files_in(path, 0))[:_MOST_FILES]
+            files = tuple(files_in(path))[:_MOST_FILES]
             if not files:
                 faults.append(
                     Fault(path=given, message="the folder holds no file; give the one with the logs")
@@ -128,7 +129,7 @@ def _checked(file: BinaryIO) -> Iterator[bytes]:
     if first.startswith(_GZIP):
         yield from _unzipped(first, file)
         return
-    _refuse_binary(first)
+    check_text(first)
     yield first
     while chunk := file.read(CHUNK_BYTES):
         yield chunk
@@ -145,7 +146,7 @@ def _unzipped(first: bytes, file: BinaryIO) -> Iterator[bytes]:
             while waiting:
                 text = opener.decompress(waiting, CHUNK_BYTES)
                 if not unpacked:
-                    _refuse_binary(text)
+                    check_text(text)
                 unpacked += len(text)
                 if unpacked > _BOMB_FLOOR_BYTES and unpacked > _BOMB_RATIO * packed:
                     raise Unusable(
@@ -160,9 +161,25 @@ def _unzipped(first: bytes, file: BinaryIO) -> Iterator[bytes]:
             chunk = file.read(CHUNK_BYTES)
     except zlib.error:
         raise Unusable("is damaged gzip; unpack it with 'gzip -d' to see where") from None
+    if not unpacked:
+        raise Unusable("is gzip that is cut short or holds nothing; unpack it with 'gzip -d' to see")
 
 
-def _refuse_binary(start: bytes) -> None:
+def check_text(start: bytes) -> None:
+    """Check that an input may be a log by its start.
+
+    Parameters
+    ----------
+    start
+        Its first bytes.
+
+    Raises
+    ------
+    Unusable
+        If it is no text; the message says what it seems to be.
+    """
+    if is_pickle(start):
+        return  # perhaps a dump of the Flight Recorder, which only its reader can tell
     for magic, name in _MAGIC:
         if start.startswith(magic):
             raise Unusable(f"seems to be {name}; no log")
@@ -172,12 +189,21 @@ def _refuse_binary(start: bytes) -> None:
         raise Unusable("seems to be binary data, not a log; give what the job printed")
 
 
-def _files_in(folder: Path, depth: int) -> Iterator[Path]:
+def files_in(folder: Path, depth: int = 0) -> Iterator[Path]:
+    """Yield the files of a folder and of those in it, to a bounded depth; hidden ones are left out.
+
+    Parameters
+    ----------
+    folder
+        The folder.
+    depth
+        How deep it is below the one that was named.
+    """
     for each in sorted(folder.iterdir()):
         if each.name.startswith("."):
             continue
         if each.is_dir() and not each.is_symlink() and depth < _DEEPEST:
-            yield from _files_in(each, depth + 1)
+            yield from files_in(each, depth + 1)
         elif each.is_file():
             yield each
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from linkwise.readers.flight_recorder import FlightRecording
     from linkwise.readers.nccl_tests import NcclTestsRun
     from linkwise.readers.nccl_topology import NcclTopology
     from linkwise.readers.topology_matrix import TopologyMatrix
@@ -210,8 +211,9 @@ class JobLog:
         What the processes use, one value per process, direction and transport.
     commands
         Outputs of host commands.
-    matrices, topologies, tests
-        Topology matrices, NCCL topology files and nccl-tests tables, each with the name of its input.
+    matrices, topologies, tests, recordings
+        Topology matrices, NCCL topology files, nccl-tests tables and dumps of PyTorch's Flight Recorder, each
+        with the name of its input.
     inputs
         The inputs.
     unread
@@ -224,5 +226,6 @@ class JobLog:
     matrices: tuple[tuple[str, TopologyMatrix], ...] = ()
     topologies: tuple[tuple[str, NcclTopology], ...] = ()
     tests: tuple[tuple[str, NcclTestsRun], ...] = ()
+    recordings: tuple[tuple[str, FlightRecording], ...] = ()
     inputs: tuple[LogInput, ...] = ()
     unread: tuple[str, ...] = ()
