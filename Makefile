@@ -49,9 +49,6 @@ layers: setup ## Check that rooms import only rooms below them
 pytest: setup ## Run the tests
 	$(BIN)/pytest -n $(JOBS) --quiet
 
-test-full: setup ## Run the tests with what the quick ones leave out
-	$(BIN)/pytest -n $(JOBS) --quiet -m "full or not full"
-
 speed: setup ## Print how fast the search and the start-up are
 	$(BIN)/python tools/speed.py
 	$(BIN)/python tools/doctor_speed.py
