@@ -68,10 +68,11 @@ def launch(
 ) -> int:
     """Run a job on a cluster as 'plan' and 'render' would have it, and prove that it ran as planned.
 
-    Every node is looked at first (GPUs, /dev/shm, locked memory, port, interfaces, versions, disk). Then torchrun
-    or sbatch runs the job, the doctor follows its logs, and the run folder gets a record. A run is valid if
-    world size, hosts, environment, transport and RDMA are seen to be those planned; one that is not says so,
-    and has no median. Ctrl-C ends the job; when its launcher is lost it goes on, and --attach follows it again.
+    Every node is looked at first (GPUs, /dev/shm, locked memory, port, interfaces, versions, disk). Then
+    torchrun or sbatch runs the job, the doctor follows its logs, and the run folder gets a record. A run is
+    valid if world size, hosts, environment, transport and RDMA are seen to be those planned; one that
+    is not says so, and has no median. Ctrl-C ends the job; when its launcher is lost it goes on,
+    and --attach follows it.
 
     Exit codes: 0 ended well and valid, 1 failed or invalid, 2 wrong use or a node that lacks something,
     5 no layout fits, 130 interrupted.
@@ -111,8 +112,8 @@ def _refuse_without_effect(place: str, options: dict[str, Any]) -> None:
                 raise InputError(f"{word} has no effect without --on slurm; leave it out")
     elif options["restarts"]:
         raise InputError(
-            "--restarts has no effect with --on slurm: its nodes meet at a fixed address, and torchrun does not "
-            "recover there; leave it out"
+            "--restarts has no effect with --on slurm: its nodes meet at a fixed address, and torchrun does "
+            "not recover there; leave it out"
         )
     for each in options["options"]:
         if not each.startswith("-") or not each.isprintable():

@@ -1,4 +1,4 @@
-"""What `linkwise launch` does beside reading its options: the preflight, the doctor beside the job, the end."""
+"""What `linkwise launch` does beside reading options: the preflight, the doctor beside the job, the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The record of a launched run as text: how it ended, what was seen beside what was planned, how long steps took."""
+"""The record of a launched run as text: how it ended, what was seen against the plan, how long steps took."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The folder of a launched run: rendered files, what nodes and ranks were seen to be, output, logs, the record.
+"""The folder of a launched run: rendered files, what was seen of nodes and ranks, output, logs, record.
 
 ``record.json`` (`linkwise.launch/1`) is whole at any time; ``output.log`` is what the launcher printed,
-``logs*/`` are the logs of ranks and of NCCL, ``seen/`` is what the agent of each node wrote, ``exit-code`` the end.
+``logs*/`` are the logs of ranks and of NCCL, ``seen/`` is what the agent of each node wrote, ``exit-code``
+the end.
 """
 
 from __future__ import annotations
@@ -166,7 +167,7 @@ class LaunchFolder:
         logs = [
             each for folder in self.path.glob("logs*") for each in folder.rglob(f"{local_rank}/stderr.log")
         ]
-        words = [_end_of(each) for each in sorted(logs, key=lambda each: str(each))]
+        words = [_end_of(each) for each in sorted(logs, key=str)]
         return next((each[-1:] for each in reversed(words) if each), [])
 
 

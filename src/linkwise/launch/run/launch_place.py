@@ -26,7 +26,7 @@ _SCHEDULER_S = 60.0
 _TICK_S = 0.1
 
 _KEEPER = (
-    'trap \'kill -TERM "$child" 2>/dev/null\' TERM INT; trap "" HUP; end=$1; shift; "$@" & child=$!; '
+    'trap \'kill -TERM "$child" 2>/dev/null\' TERM INT; trap "" HUP; cd "$1" || exit; end=$2; shift 2; "$@" & child=$!; '
     'while :; do wait "$child"; code=$?; kill -0 "$child" 2>/dev/null || break; done; '
     'echo "$code" > "$end.part" && mv "$end.part" "$end"'
 )
@@ -120,7 +120,7 @@ class LaunchPlace(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalLaunch:
-    """This machine: the job is a session of its own, whose output is a file.
+    """The machine itself: the job is a session of its own, whose output is a file.
 
     Parameters
     ----------
@@ -157,20 +157,23 @@ class LocalLaunch:
         InputError
             When there is no shell, or the output cannot be written.
         """
+        words = ("keeper", str(folder), str(folder / "exit-code"), *self.command(folder))
+        append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
         try:
-            with (folder / "output.log").open("ab") as output:
-                first = subprocess.Popen(
-                    ["/bin/sh", "-c", _KEEPER, "keeper", str(folder / "exit-code"), *self.command(folder)],
-                    env={**environment, RUN_VARIABLE: run_id},
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
+            first = os.posix_spawn(
+                "/bin/sh",
+                ["/bin/sh", "-c", _KEEPER, *words],
+                {**environment, RUN_VARIABLE: run_id},
+                file_actions=[
+                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                    (os.POSIX_SPAWN_OPEN, 1, str(folder / "output.log"), append, 0o644),
+                    (os.POSIX_SPAWN_DUP2, 1, 2),
+                ],
+                setsid=True,
+            )
         except OSError as error:
             raise InputError(f"{folder}: the job cannot be started ({error.strerror})") from None
-        return str(first.pid)
+        return str(first)
 
     def state(self, folder: Path, handle: str, *, run_id: str) -> State:
         """Return how far the job is.
@@ -320,7 +323,7 @@ class SlurmLaunch:
         return State(phase=Phase.ENDED, exit_code=_code(found.get("ExitCode", "")), reason=why, hosts=hosts)
 
     def _after(self, handle: str, said: str) -> State:
-        """Return the state of a job that the controller has forgotten, by the accounting where there is one."""
+        """Return the state of a job that the controller has forgotten, by the accounting if there is one."""
         if "Invalid job id" not in said:
             return State(phase=Phase.RUNNING, reason=" ".join(said.split())[-200:])  # it does not answer now
         done = self._said(("sacct", "-nPX", "-j", handle, "-o", "State,ExitCode"), None, None)

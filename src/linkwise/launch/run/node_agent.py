@@ -69,7 +69,7 @@ def _gpus() -> int:
 
 def _listed(folder: str) -> list[str]:
     try:
-        return sorted(os.listdir(folder))
+        return sorted(each.name for each in Path(folder).iterdir())
     except OSError:
         return []
 
@@ -107,7 +107,7 @@ def complaints(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]
             found,
             wanted,
             "shm_bytes",
-            "/dev/shm has {0:.3g} bytes free, ranks need {1:.3g}: enlarge "
+            "shared memory (/dev/shm) has {0:.3g} bytes free, ranks need {1:.3g}: enlarge "
             "it (docker run --shm-size=8g, or an emptyDir of medium Memory)",
         ),
         _too_little(
@@ -236,15 +236,15 @@ def main(arguments: Sequence[str]) -> int:
     seen.mkdir(exist_ok=True)
     _write(seen / f"node-{here['node']}.json", here)
     held, taken = _hold(here, wanted)
-    refusal = [f"{here['host']}: {each}" for each in (*lacking, *taken)]
-    refusal = refusal or _others(seen, int(wanted["nodes"]), float(wanted["patience_s"]))
-    if refusal:
-        _write(seen / f"refused-{here['node']}.json", refusal)
-        sys.stderr.write("".join(f"linkwise: {each}\n" for each in refusal))
-        return _REFUSED
     with contextlib.ExitStack() as stack:
         for each in held:
             stack.enter_context(each)
+        refusal = [f"{here['host']}: {each}" for each in (*lacking, *taken)]
+        refusal = refusal or _others(seen, int(wanted["nodes"]), float(wanted["patience_s"]))
+        if refusal:
+            _write(seen / f"refused-{here['node']}.json", refusal)
+            sys.stderr.write("".join(f"linkwise: {each}\n" for each in refusal))
+            return _REFUSED
         command = [sys.executable, "-m", "torch.distributed.run", *arguments]
         return _watch(command, seen, here, per_node=int(wanted["per_node"]))
 
@@ -271,10 +271,8 @@ def _hold(here: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[list[sock
         try:
             one.bind(f"\0linkwise-launch/{here['host']}/{name.strip()}")
         except OSError:
-            return held, [
-                f"another launch runs on {'its CPUs' if name == 'cpu' else f'GPU {name}'}"
-                f"{_who()}; wait for it, or stop it"
-            ]
+            what = "its CPUs" if name == "cpu" else f"GPU {name}"
+            return held, [f"another launch runs on {what}{_who()}; wait for it, or stop it"]
     return held, []
 
 

@@ -1,4 +1,4 @@
-"""From a plan to what is launched: settings with reasons, rendered files, the environment, what nodes must have."""
+"""From a plan to what is launched: settings with reasons, rendered files, environment, needs of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a run was what was planned: world size, hosts, environment, transport and RDMA, each with its proof.
+"""Whether a run was what was planned: world size, hosts, environment, transport, RDMA, each with its proof.
 
 What is not seen is not proved: a run is valid only if every check says that it is as planned.
 """
