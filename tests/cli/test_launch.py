@@ -162,7 +162,7 @@ def test_lost_launcher_second_launch_and_killed_rank(words, capsys, tmp_path):
     assert list(living(result["id"])) == []
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.requires("torch")
 def test_interrupt_ends_all_ranks(words, tmp_path):
     words = [*words, "--device", "cpu", "--script", "ranks.py", "-o", "run"]
@@ -176,7 +176,7 @@ def test_interrupt_ends_all_ranks(words, tmp_path):
     assert not list((tmp_path / "run").glob(".r*"))
 
 
-@pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.requires("torch")
 def test_killed_rank_starts_again_with_restarts(words, tmp_path):
     words = [*words, "--device", "cpu", "--script", "ranks.py", "-o", "run", "--restarts", "1"]

@@ -72,7 +72,7 @@ def to_of(folder, place=None, *, start_s=30.0, queue_s=30.0, **more):
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(launching, "_LOOK_S", 0.05)
+    monkeypatch.setattr(launching, "LOOK_S", 0.05)
 
 
 def played(path, script, *, steps=None, **more):

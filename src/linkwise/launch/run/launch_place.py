@@ -26,8 +26,8 @@ _SCHEDULER_S = 60.0
 _TICK_S = 0.1
 
 _KEEPER = (
-    'trap \'kill -TERM "$child" 2>/dev/null\' TERM INT; trap "" HUP; cd "$1" || exit; end=$2; shift 2; "$@" & child=$!; '
-    'while :; do wait "$child"; code=$?; kill -0 "$child" 2>/dev/null || break; done; '
+    'trap \'kill -TERM "$child" 2>/dev/null\' TERM INT; trap "" HUP; cd "$1" || exit; end=$2; shift 2; '
+    '"$@" & child=$!; while :; do wait "$child"; code=$?; kill -0 "$child" 2>/dev/null || break; done; '
     'echo "$code" > "$end.part" && mv "$end.part" "$end"'
 )
 """Starts a command and writes its exit code down: who launched it may be gone by then."""

@@ -27,8 +27,10 @@ __all__ = ["Follow", "LaunchPatience", "Watch", "Watched", "begin", "follow"]
 LEAST_FREE_BYTES = 16 << 20
 """With less the next lines of a log may be lost, and the record with them [bytes]."""
 _TIMED_OUT = 124
-_TICK_S = 0.25
-_LOOK_S = 2.0
+TICK_S = 1.0
+"""Between two turns of reading: more often costs more of a core than following may [s]."""
+LOOK_S = 2.0
+"""Between two looks at the state of the job [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,7 +207,7 @@ def _ended_by_signal() -> Iterator[None]:
 
 def _until_end(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch) -> Ending:
     while True:
-        if to.clock() - seen.looked_s >= _LOOK_S:
+        if to.clock() - seen.looked_s >= LOOK_S:
             seen.looked_s = to.clock()
             seen.steps.look()
             state = to.place.state(to.folder.path, record.handle, run_id=record.run_id)
@@ -217,7 +219,7 @@ def _until_end(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch) -> E
         watch.turn()
         if seen.steps.read():
             to.tell(seen.steps)
-        to.wait(_TICK_S)
+        to.wait(TICK_S)
 
 
 def _cause_to_stop(record: LaunchRecord, to: Follow, seen: _Seen, state: State) -> Ending | None:

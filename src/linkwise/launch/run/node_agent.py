@@ -227,6 +227,8 @@ def main(arguments: Sequence[str]) -> int:
     """
     folder = Path(os.environ[FOLDER_VARIABLE])
     wanted = json.loads((folder / "agent" / "wanted.json").read_text(encoding="utf-8"))
+    if wanted.get("device") == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""  # srun sets it again, whatever the batch script exports
     here = facts(str(folder))
     lacking = complaints(here, wanted)
     if list(arguments) == ["--facts"]:

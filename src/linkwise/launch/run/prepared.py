@@ -225,6 +225,7 @@ def _wanted(start: Start, device: str) -> dict[str, Any]:
     names = ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
     is_rdma = _protocol(start) in ("infiniband", "roce", "efa") and device == "cuda"
     return {
+        "device": device,
         "nodes": start.nodes,
         "per_node": start.gpus_per_node,
         "gpus": start.gpus_per_node if device == "cuda" else None,
