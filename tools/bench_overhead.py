@@ -1,6 +1,6 @@
 """How much longer a call takes in `linkwise bench` than in a bare loop of the same calls.
 
-    python tools/bench_overhead.py [--ranks 2] [--pairs 21] [--sizes 1048576,4194304,16777216]
+    python tools/bench_overhead.py [--ranks 2] [--pairs 101] [--sizes 1048576,4194304,16777216]
 
 Starts one job of torchrun that times both in turns (A B B A) and prints for each size the median ratio and
 its interval. Needs torch.
@@ -28,8 +28,8 @@ def main() -> int:
     """Return 0 where the bar holds at every size."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--pairs", type=int, default=21)
-    parser.add_argument("--calls", type=int, default=20)
+    parser.add_argument("--pairs", type=int, default=101)
+    parser.add_argument("--calls", type=int, default=5)
     parser.add_argument("--sizes", default="1048576,4194304,16777216")
     parser.add_argument("--operation", default="all_reduce")
     asked = parser.parse_args()

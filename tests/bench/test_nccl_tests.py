@@ -80,6 +80,7 @@ def test_wrong_results_are_a_judgement_against(tmp_path, capsys):
         (["--sizes", "1MiB,3MiB"], "sizes that double"),
         (["--python", "python3"], "--python: no effect with --nccl-tests"),
         (["--device", "cpu"], "no CPUs to run on"),
+        (["--ranks", "-3"], "1 to 1,024 ranks"),
     ],
 )
 def test_options_that_do_not_go_with_it_are_refused(tmp_path, capsys, words, message):

@@ -102,7 +102,7 @@ def ready(bench, samples):
         if any(event["event"] == "sample" for event in events):
             return {event["rank"]: event["pid"] for event in events if event["event"] == "ready"}
         time.sleep(0.1)
-    pytest.fail("the ranks did not come")
+    pytest.fail(f"the ranks did not come; exit code {bench.poll()}")
 
 
 def record_of(folder):
@@ -111,13 +111,16 @@ def record_of(folder):
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("number", "message"),
-    [(signal.SIGKILL, "rank 1 was killed by signal 9 (SIGKILL)"), (signal.SIGSTOP, "no answer from rank 1")],
+    ("number", "patience_s", "message"),
+    [
+        (signal.SIGKILL, "120", "rank 1 was killed by signal 9 (SIGKILL)"),
+        (signal.SIGSTOP, "30", "no answer from rank 1"),
+    ],
 )
-def test_a_rank_that_is_killed_or_does_not_answer_is_named(tmp_path, number, message):
-    with started(tmp_path / "out", "--patience", "8") as (bench, ranks):
+def test_a_rank_that_is_killed_or_does_not_answer_is_named(tmp_path, number, patience_s, message):
+    with started(tmp_path / "out", "--patience", patience_s) as (bench, ranks):
         os.kill(ranks[1], number)
-        _, err = bench.communicate(timeout=60)
+        _, err = bench.communicate(timeout=100)
     assert message in err
     assert bench.returncode == 1
     record = record_of(tmp_path / "out")

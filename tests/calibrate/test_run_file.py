@@ -67,10 +67,10 @@ def test_read_rows_reads_standard_input_as_a_file(write_runs, row, monkeypatch):
 def test_read_rows_is_soon_done_with_a_line_that_is_very_long(tmp_path):
     path = tmp_path / "runs.csv"
     path.write_text(",".join(f"c{place}" for place in range(100_000)) + "\n", encoding="utf-8")
-    began_s = time.perf_counter()
+    began_s = time.process_time()
     with pytest.raises(InputError, match="columns are missing: id, "):
         read_rows(path)
-    assert time.perf_counter() - began_s < 5
+    assert time.process_time() - began_s < 5
 
 
 def test_read_rows_refuses_an_endless_file(monkeypatch):

@@ -82,6 +82,8 @@ def test_a_forced_algorithm_is_the_only_one(capsys):
         (["all_reduce", "dgx-h100:2", "--sizes", "0B"], "no size of a buffer"),
         (["all_reduce", "dgx-h100:2", "--sizes", "1.5B"], "whole number"),
         (["all_reduce", "dgx-h100:2", "--sizes", "8GiB:8B"], "larger than the last"),
+        (["all_reduce", "dgx-h100:2", "--sizes", ""], "--sizes: ''"),
+        (["all_reduce", "dgx-h100:2", "--sizes", "1MiB,8B,1024KiB"], "1,048,576 bytes are given twice"),
         (["all_reduce", "dgx-h100:2", "--sizes", "8"], "--sizes"),
         (["all_reduce", "dgx-h100:2", "--sizes", ":"], "--sizes"),
         (["all_gather", "dgx-h100:2", "--algorithm", "tree"], "has no tree"),

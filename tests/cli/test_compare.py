@@ -243,3 +243,10 @@ def test_compare_reports_the_faults_of_all_files_together(compared, tmp_path):
     assert code == ExitCode.WRONG_INPUT
     for path in paths:
         assert f"{path}:2" in err
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_tables_and_sentences_keep_to_the_width(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run(["compare", JOB, "dgx-h100:32", "gb200-nvl72:64", "--wall-gpus", "256"]) == ExitCode.DONE
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= width

@@ -205,3 +205,9 @@ def test_no_printed_line_ends_in_blanks(capsys, line):
     out = capsys.readouterr().out
     assert out
     assert [each for each in out.splitlines() if each != each.rstrip()] == []
+
+
+@pytest.mark.parametrize("verb", cli.VERBS)
+def test_help_names_no_value_of_the_program(capsys, verb):
+    assert cli.run([verb, "--help"]) == ExitCode.DONE
+    assert "None" not in capsys.readouterr().out

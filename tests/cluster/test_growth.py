@@ -5,6 +5,8 @@ import pytest
 from linkwise.cluster import load_cluster
 from linkwise.cluster.growth import grown_cluster, growth_limit
 from linkwise.cluster.reading import parse_cluster
+from linkwise.errors import InputError
+from linkwise.network.clos import wiring_of
 
 
 def read(text):
@@ -60,3 +62,14 @@ def test_larger_clusters_keep_slow_nics_and_lose_changes_of_switches():
     twice = grown_cluster(there, 2)
     assert (twice.gpus, len(twice.changes)) == (2 * 63 * 8, 2)
     assert twice.node_bytes_per_s == there.node_bytes_per_s
+
+
+def test_ports_of_a_switch_are_counted_alike_wherever_a_fabric_is_checked():
+    # A port is split into eight links at most, however slow they are: 64 ports end 512 links of 10 Gbit/s.
+    text = (
+        "nodes: {}\nnode: dgx-h100\nfabric: {{kind: single-switch, link: ethernet-10, switch: tomahawk-6}}\n"
+    )
+    assert growth_limit(read(text.format(8)))[0] == 64
+    wiring_of(read(text.format(64)))
+    with pytest.raises(InputError, match="more than the 512 that one tomahawk-6 has"):
+        read(text.format(65))

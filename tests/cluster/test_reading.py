@@ -59,7 +59,7 @@ def test_template_is_read():
         ("dgx-h100", InputError, "write 'dgx-h100:32'"),
         ("dgx-h100:0", InputError, "'0' in 'dgx-h100:0' is not a number of nodes"),
         ("dgx-h100:x", InputError, "is not a number of nodes"),
-        ("dgx-h100:99999999999999", InputError, "is not a number of nodes"),
+        ("dgx-h100:99999999999999", InputError, "is not a number of nodes from 1 to 10,000,000"),
         ("dgx-h10:4", UnknownName, "did you mean dgx-h100"),
         ("a:b:c", InputError, "is not SYSTEM:NODES"),
         ("", InputError, "neither a file nor SYSTEM:NODES"),

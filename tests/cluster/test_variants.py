@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from linkwise.cluster import load_cluster
@@ -8,6 +10,7 @@ from linkwise.cluster.variants import VariantAxes, cluster_variants
 from linkwise.documents import parse_document
 from linkwise.errors import DocumentError
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 LEAF_SPINE = "nodes: 4\nnode: dgx-h100\nfabric: {kind: leaf-spine, link: infiniband-ndr-400, switch: quantum-2-qm9700}\n"
 
 
@@ -38,12 +41,30 @@ def test_variants_are_every_combination_the_last_axis_fastest():
     assert {one.fabric.kind for one in found} == {FabricKind.LEAF_SPINE}
 
 
-def test_variant_with_another_link_has_its_rate_and_no_switch_that_may_not_carry_it():
-    same, other = cluster_variants(
-        read(LEAF_SPINE), VariantAxes(fabrics=("infiniband-ndr-400", "ethernet-100"))
+def test_variant_with_another_link_has_its_rate_and_the_nearest_switch_that_carries_it():
+    same, other, half = cluster_variants(
+        read(LEAF_SPINE), VariantAxes(fabrics=("infiniband-ndr-400", "roce-400", "infiniband-hdr-200"))
     )
     assert (same.fabric.switch, same.nic_bytes_per_s) == ("quantum-2-qm9700", 50e9)
-    assert (other.fabric.switch, other.nic_bytes_per_s) == (None, 12.5e9)
+    # Both have 64 ports of 400 Gbit/s; of the two that do, the power of a Tomahawk 4 is known.
+    assert (other.fabric.switch, other.nic_bytes_per_s) == ("tomahawk-4", 50e9)
+    assert half.fabric.switch == "quantum-2-qm9700"
+    assert not any("assumed with" in words for words in same.assumptions)
+    assert "switch tomahawk-4 assumed with roce-400" in other.assumptions[-1]
+
+
+def test_variant_takes_a_switch_with_a_price_before_one_without():
+    (found,) = cluster_variants(
+        load_document(str(EXAMPLES / "owned-infiniband.yaml")), VariantAxes(fabrics=("roce-400",))
+    )
+    assert found.fabric.switch == "spectrum-4-sn5600"
+    assert "of those with a price" in found.assumptions[-1]
+
+
+def test_variant_keeps_the_oversubscription_of_rails_that_the_nearest_switch_needs_too():
+    rails = "nodes: 100\nnode: dgx-h100\nfabric: {kind: rail-only, oversubscription: 2}\n"
+    (found,) = cluster_variants(read(rails), VariantAxes(fabrics=("roce-400",)))
+    assert (found.fabric.switch, found.fabric.oversubscription) == ("tomahawk-4", 2.0)
 
 
 def test_variants_of_the_domain_have_the_same_gpus_and_nics():

@@ -88,3 +88,52 @@ def _without(files, dropped):
         kept = [line for number, line in enumerate(lines, 1) if (str(path), number) not in dropped]
         texts.append((str(path), b"\n".join(kept)))
     return diagnose(parse_job_log(texts))
+
+
+def test_a_warning_that_is_not_known_is_said_to_be_there(job, doctor):
+    log = job().start().fault(0, "Flux capacitor 7 overflows", source="misc/flux.cc")
+    log.fault(1, "Flux capacitor 8 overflows", source="misc/flux.cc")
+    found = doctor(log)
+    assert ([each.text.partition("WARN ")[2] for each in found.unknown], found.verdict) == (
+        ["Flux capacitor 7 overflows"],
+        "cannot_tell",
+    )
+    assert "a warning is there that is not known" in found.reason
+
+
+def test_a_known_warning_is_not_among_the_unknown(job, doctor):
+    log = (
+        job()
+        .healthy()
+        .fault(0, "User asked for a maximum of 0 channels, setting it to 1", source="connect.cc")
+    )
+    assert (doctor(log).unknown, doctor(log).verdict) == ((), "healthy")
+
+
+def test_a_fault_without_a_cause_is_broken(job, doctor):
+    log = job().start().fault(0, "Cuda failure 1 'invalid argument'", source="transport.cc")
+    found = doctor(log)
+    assert (found.verdict, found.findings, "no known cause" in found.reason) == ("broken", (), True)
+
+
+def test_a_call_that_returns_an_error_is_broken_although_nothing_warns(job, doctor):
+    assert doctor(job().start().say(0, "group.cc:72 -> 2 [Async thread]")).verdict == "broken"
+
+
+def test_a_call_that_is_still_in_progress_is_no_error(job, doctor):
+    assert doctor(job().healthy().say(0, "group.cc:72 -> 7")).verdict == "healthy"
+
+
+def test_an_echo_with_aborts_is_broken(job, doctor):
+    log = job().start().fault(0, "Proxy Call to rank 1 failed (Connect)", source="proxy.cc")
+    found = doctor(log.say(0, "comm 0x1 rank 0 nranks 4 cudaDev 0 busId 7000 - Abort COMPLETE"))
+    assert (found.verdict, "echo" in found.reason or bool(found.findings)) == ("broken", True)
+
+
+def test_an_error_of_cuda_is_no_echo(doctor):
+    found = doctor("RuntimeError: CUDA error: unknown error\n")
+    assert (found.verdict, "echo" in found.reason, "no known cause" in found.reason) == (
+        "broken",
+        False,
+        True,
+    )

@@ -108,3 +108,13 @@ def test_the_largest_communicator_tells_ranks_and_nodes(job, doctor):
     log.say(0, "comm 0x99 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0 MNNVL 0")
     used = doctor(log).transport
     assert (used.ranks.value, used.nodes.value) == (8, 4)
+
+
+def test_link_layer_is_open_where_no_line_tells_of_a_network(job, doctor):
+    used = doctor(job().start()).transport.nic_link
+    assert (used.value, "NCCL_DEBUG_SUBSYS" in used.hint) == (None, True)
+
+
+def test_link_layer_is_none_over_sockets(job, doctor):
+    used = doctor(job(network="Socket").healthy()).transport.nic_link
+    assert (used.value, "no RDMA device" in used.hint) == (None, True)

@@ -1,11 +1,14 @@
+import re
 from dataclasses import replace
 
 import pytest
 
 from linkwise.cluster import load_cluster
+from linkwise.cluster.reading import parse_cluster
 from linkwise.estimate import estimate_layout
 from linkwise.estimate.estimate import assumptions_of
 from linkwise.estimate.interval import interval_factors, interval_key, network_class
+from linkwise.estimate.trace import trace
 from linkwise.figures import Basis
 from linkwise.job import Job
 from linkwise.layout import Layout, Recompute
@@ -95,6 +98,19 @@ def test_interval_when_a_class_was_not_fitted_takes_that_of_all():
 )
 def test_network_class_when_a_rate_is_given_is_that_of_the_accuracy_tables(gbit, name):
     assert network_class(None if gbit is None else gbit * 1.25e8) == name
+
+
+@pytest.mark.parametrize(
+    ("link", "shared"), [("infiniband-ndr-400", True), ("roce-200", True), ("ethernet-100", False)]
+)
+def test_assumptions_say_the_share_of_the_nics_that_a_step_is_priced_with(link, shared):
+    text = f"linkwise: cluster/1\nnodes: 32\nnode: dgx-h100\nfabric: {{link: {link}}}\n"
+    cluster = parse_cluster(text)
+    (said,) = [words for words in assumptions_of(LLAMA, cluster) if "of the line rate" in words]
+    alone, left = (float(part) / 100 for part in re.findall(r"(\d+)%", said + ("" if shared else " 100%")))
+    terms = trace(LLAMA, cluster, Layout(tensor=8, pipeline=2))
+    rate = next(term.value for term in terms if term.name == "nic_hop_bytes_per_s")
+    assert rate == pytest.approx(cluster.nic_bytes_per_s * alone * left, rel=0.01)
 
 
 def test_assumptions_when_the_fabric_is_a_default_say_so():

@@ -3,9 +3,10 @@
 import pytest
 
 from linkwise.cluster import FabricKind, cluster_from_shorthand
+from linkwise.cluster.parts import switch_ends
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import InputError
-from linkwise.network.clos import ports_for, wire, wiring_of
+from linkwise.network.clos import wire, wiring_of
 
 
 def switches(wiring):
@@ -68,9 +69,9 @@ def test_rail_only_has_a_network_for_each_rail():
 
 
 def test_ports_split_into_slower_links():
-    assert ports_for("spectrum-4-sn5600", "roce-400") == 128
-    assert ports_for("quantum-2-qm9700", "infiniband-ndr-400") == 64
-    assert ports_for("tomahawk-6", "ethernet-10") == 8 * 64
+    assert switch_ends("spectrum-4-sn5600", "roce-400") == 128
+    assert switch_ends("quantum-2-qm9700", "infiniband-ndr-400") == 64
+    assert switch_ends("tomahawk-6", "ethernet-10") == 8 * 64
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ def told(text, operation, **changes):
 def test_who_chose_is_told_where_there_is_a_choice(operation):
     words = told("dgx-h100:2", operation)
     assert ("as NCCL chooses them by default" in words) is (operation in WITH_CHOICE)
+    assert ("more bytes may take less time" in words) is (operation in WITH_CHOICE)
     assert ("nothing to choose" in words) is (operation not in WITH_CHOICE)
 
 

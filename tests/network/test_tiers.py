@@ -1,5 +1,7 @@
 """What is below a set of switches, for clusters whose wiring is known and those whose is not."""
 
+import re
+
 import pytest
 
 from linkwise.cluster import load_cluster
@@ -40,6 +42,35 @@ def test_unknown_switches_leave_each_domain_alone_below_its_leaves():
     assert tiers_of(cluster, domain_gpus=8) == (Tier(gpus=8, down_links=4.0, up_links=1.0, sets=1),)
     (said,) = describe(cluster, domain_gpus=8)
     assert "switches are not known" in said
+
+
+def test_leaf_spine_with_more_leaves_than_a_spine_has_ports_gets_a_third_tier():
+    fabric = "{{kind: {}, oversubscription: 4, routing: {{ecmp: {{queue_pairs: 1}}}}}}"
+    flat, tree = (_cluster(1024, fabric.format(kind)) for kind in ("leaf-spine", "fat-tree"))
+    assert tiers_of(flat, domain_gpus=8) == tiers_of(tree, domain_gpus=8)
+    said = " ".join(describe(flat, domain_gpus=8))
+    assert "leaves need" in said
+    assert "priced as fat-tree" in said
+
+
+def test_switches_that_do_not_suffice_are_said():
+    (said,) = describe(load_cluster("dgx-h100:12500"), domain_gpus=8)
+    assert "3,128 leaves are more than three tiers of 64 ports join" in said
+    fabric = "{kind: rail-optimized, oversubscription: 2, routing: {ecmp: {queue_pairs: 1}}}"
+    said = " ".join(describe(_cluster(20_000, fabric), domain_gpus=8))
+    assert "not known" not in said
+    assert "collisions are not priced" in said
+
+
+def test_pass_to_another_rail_is_said_not_to_be_priced():
+    # Seven eighths of 50 GB/s over the rate inside the node; 8.2 to 11.2 % in Wang et al., Rail-only, 2023.
+    said = " ".join(describe(_cluster(16, "{kind: rail-only}"), domain_gpus=8))
+    (percent,) = re.findall(r"up to (\d+)% longer", said)
+    assert 10 <= int(percent) <= 14
+    slow = "{gpu: h100-pcie, gpus_per_node: 8, gpu_links: pcie, nic: connectx-7, nics: 8, link: roce-400}"
+    said = " ".join(describe(_cluster(16, "{kind: rail-only}", node=slow), domain_gpus=8))
+    assert int(re.findall(r"up to (\d+)% longer", said)[0]) > 50
+    assert "rail-only" not in " ".join(describe(_cluster(16, "{kind: fat-tree}"), domain_gpus=8))
 
 
 def test_routing_and_tiers_are_said():

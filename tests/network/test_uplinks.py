@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from linkwise.cluster import load_cluster
 from linkwise.cluster.reading import parse_cluster
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s
@@ -69,13 +70,36 @@ def test_racks_over_leaves_are_taken_whole():
     assert found is None or found.leaf_gpus % 72 == 0
 
 
-def test_unknown_switches_pass_half_of_the_bytes():
+def test_unknown_switches_pass_all_that_leaves_a_domain_at_the_oversubscription():
     text = "linkwise: cluster/1\nnodes: 100\nnode: aws-p5\nfabric: {kind: fat-tree, oversubscription: 4}\n"
     there = parse_cluster(text)
     found = uplinks_of(there, ranks=800, domain_gpus=8)
     assert found.leaf_gpus == 0
-    assert found.exchange_s_per_byte == pytest.approx(4.0 / 2.0 / (there.node_bytes_per_s / 8))
-    assert "half of an all-to-all" in " ".join(assumptions_of(there, setting_of(there), "all_to_all"))
+    assert found.exchange_s_per_byte == pytest.approx(4.0 * (800 - 8) / 800 / (there.node_bytes_per_s / 8))
+    said = " ".join(assumptions_of(there, setting_of(there), "all_to_all"))
+    assert "the switches are not known; all that an all-to-all sends out" in said
+
+
+@pytest.mark.parametrize("oversubscription", [1.0, 2.0, 4.0])
+@pytest.mark.parametrize("routing", ["adaptive", "{ecmp: {queue_pairs: 1}}"])
+def test_leaf_spine_that_spines_cannot_join_is_no_faster_than_a_fat_tree(oversubscription, routing):
+    flat, tree = (
+        cluster(nodes=1024, kind=kind, oversubscription=oversubscription, routing=routing)
+        for kind in ("leaf-spine", "fat-tree")
+    )
+    found = [uplinks_of(each, ranks=8192, domain_gpus=8) for each in (flat, tree)]
+    assert found[0] == found[1]
+    said = " ".join(assumptions_of(flat, setting_of(flat), "all_to_all"))
+    assert "leaves need" in said
+    assert "priced as fat-tree" in said
+    assert "priced as fat-tree" not in " ".join(assumptions_of(tree, setting_of(tree), "all_to_all"))
+
+
+def test_switches_that_do_not_suffice_are_said_and_not_called_unknown():
+    there = load_cluster("dgx-h100:12500")
+    said = " ".join(assumptions_of(there, setting_of(there), "all_to_all"))
+    assert "more than three tiers of 64 ports join" in said
+    assert "not known" not in said
 
 
 def test_assumptions_say_how_oversubscription_is_priced():

@@ -111,6 +111,6 @@ def test_any_json_gives_a_run_or_an_error_of_ours(results, config, arguments, ve
     ids=range(8),
 )
 def test_large_text_is_read_or_refused_in_seconds(text):
-    started = time.perf_counter()
+    started = time.process_time()
     try_parse(text)
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

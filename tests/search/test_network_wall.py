@@ -52,6 +52,19 @@ def test_wall_when_the_fabric_has_no_more_ports_says_so():
     assert network_wall(LLAMA, parse_cluster(text + fabric), most_gpus=64, share_fraction=0.9).stopped is None
 
 
+def test_wall_of_a_leaf_spine_fabric_goes_on_with_a_third_tier_and_stops_where_three_do_not_suffice():
+    fabric = "{{kind: {}, oversubscription: 4, routing: {{ecmp: {{queue_pairs: 1}}}}}}"
+    text = f"linkwise: cluster/1\nnodes: 128\nnode: dgx-h100\nfabric: {fabric}\n"
+    job = replace(LLAMA, global_batch=128, layout=Layout(tensor=8))
+    flat, tree = (
+        network_wall(job, parse_cluster(text.format(kind)), most_gpus=1_000_000, share_fraction=0.99)
+        for kind in ("leaf-spine", "fat-tree")
+    )
+    assert [each.exposed_fraction for each in flat.points] == [each.exposed_fraction for each in tree.points]
+    assert flat.points[-1].gpus == 65_536  # 64 pods of 32 leaves of 6 nodes end 98,304 GPUs
+    assert "more than three tiers of 64 ports join" in flat.stopped
+
+
 def test_wall_when_no_layout_fits_a_size_goes_on_to_the_next():
     huge = Job(model=load_model("gpt-3-175b"), sequence_length=2048, global_batch=64)
     points = network_wall(huge, load_cluster("dgx-h100:1"), most_gpus=128, share_fraction=0.5).points

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from linkwise.errors import InputError
+from linkwise.launch.run.transports import transports_of
 
-__all__ = ["ISOLATIONS", "Isolation", "Proof", "checked_isolation", "prove", "transports_of"]
+__all__ = ["ISOLATIONS", "Isolation", "Proof", "checked_isolation", "prove"]
 
-_CHANNEL = re.compile(
-    r"\bChannel \d{1,3}(?:/\d{1,3})? ?: \d{1,7}\[[^\]]{1,20}\] -> \d{1,7}\[[^\]]{1,20}\]"
-    r".{0,20}? via (\w{1,16}(?:/[\w-]{1,24})?)"
-)
 _LOGGED = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,ENV,GRAPH"}
 
 
@@ -118,7 +114,7 @@ def checked_isolation(path: str, *, device: str, ranks: int, environ: Mapping[st
     Raises
     ------
     InputError
-        On CPUs, with one rank, or where a variable of the environment says the opposite.
+        On CPUs, with one rank, or where a variable of the environment says the opposite or hides the log.
     """
     if device != "cuda":
         raise InputError(
@@ -127,32 +123,17 @@ def checked_isolation(path: str, *, device: str, ranks: int, environ: Mapping[st
         )
     if ranks < 2:
         raise InputError(f"--isolate {path}: one rank sends nothing; it needs two at least")
+    if "NCCL_DEBUG_FILE" in environ:
+        file = environ["NCCL_DEBUG_FILE"]
+        raise InputError(
+            f"--isolate {path}: its proof, the log, would go to NCCL_DEBUG_FILE={file}; unset it"
+        )
     found = ISOLATIONS[path]
     for name, value in found.settings.items():
         if name not in _LOGGED and environ.get(name, value) != value:
             there = f"the environment has {name}={environ[name]}"
             raise InputError(f"--isolate {path} needs {name}={value}, and {there}; unset it")
     return found
-
-
-def transports_of(log: Iterable[str]) -> dict[str, int]:
-    """Return the transports between ranks that NCCL logged, with how many channels each.
-
-    Parameters
-    ----------
-    log
-        Lines of NCCL at INFO.
-
-    Notes
-    -----
-    Reads ``Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM``, of older releases the same with a bus id in the
-    brackets; between nodes ``0[0] -> 8[0] [send] via NET/IB/0``.
-    """
-    seen: dict[str, int] = {}
-    for line in log:
-        if match := _CHANNEL.search(line):
-            seen[match[1]] = seen.get(match[1], 0) + 1
-    return dict(sorted(seen.items()))
 
 
 def prove(isolation: Isolation, log: Iterable[str]) -> Proof:

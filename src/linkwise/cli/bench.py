@@ -386,7 +386,7 @@ def _bench_of(
             raise InputError("--device cpu: nccl-tests has no CPUs to run on; leave the option out")
         if ranks is None and not gpus:
             raise InputError("--nccl-tests: no GPU to count here; say how many with --ranks")
-        chosen, count = "cuda", ranks or gpus
+        chosen, count = "cuda", gpus if ranks is None else chosen_ranks(ranks, device="cpu", gpus=gpus)
     else:
         chosen = chosen_device(device, gpus=gpus)
         count = chosen_ranks(ranks, device=chosen, gpus=gpus)

@@ -134,6 +134,7 @@ gather ip-route 2 ip route
 gather ibv-devinfo 4 ibv_devinfo -v
 gather ibstat 3 ibstat
 gather rdma-link 2 rdma link
+gather rdma-counters 3 rdma statistic
 gather gids 3 show_gids
 gather netdevs 2 ibdev2netdev
 gather fi-info 4 fi_info -p efa
@@ -156,6 +157,7 @@ for device in /sys/class/net/*; do
     [ -e "$device/device/infiniband" ] || continue
     echo "== $name mtu $(cat "$device/mtu" 2>/dev/null)"
     command -v mlnx_qos >/dev/null 2>&1 && mlnx_qos -i "$name" 2>/dev/null
+    command -v ethtool >/dev/null 2>&1 && ethtool -S "$name" 2>/dev/null | grep -E "discards|pause_storm|link_down"
     for end in roce_np roce_rp; do
         for each in "$device/ecn/$end/enable"/*; do
             [ -r "$each" ] && echo "$each: $(cat "$each" 2>/dev/null)"
@@ -169,7 +171,7 @@ gather gpu-p2p 6 nvidia-smi topo -p2p n
 gather nvlink 5 nvidia-smi nvlink -s
 gather rocm-topology 5 rocm-smi --showtopo
 gather pci-tree 3 lspci -tv
-gather pci-acs 6 sh -c 'lspci -vvv 2>/dev/null | grep -E "^[0-9a-f:.]+ |ACSCtl"'
+gather pci-acs 6 sh -c 'lspci -vvv 2>/dev/null | grep -E "^[0-9a-f:.]+ |ACSCtl|LnkSta:"'
 gather iommu 1 sh -c 'ls /sys/kernel/iommu_groups 2>/dev/null | wc -l'
 gather peer-memory 1 sh -c 'cat /sys/module/nvidia_peermem/version /sys/module/nv_peer_mem/version 2>/dev/null; ls /sys/kernel/mm/memory_peers 2>/dev/null'
 gather libraries 3 sh -c 'ldconfig -p 2>/dev/null | grep -E "libnccl|librccl|libibverbs|libfabric|libmlx5|libcuda\.so"'

@@ -87,11 +87,11 @@ def collective(
     limits = _limits(asked, algorithm, protocol)
     if measured is not None:
         _check_measured(cluster, measured, log, algorithm=algorithm, protocol=protocol)
-        column = sizes_of(sizes or "8B:16GiB")
+        column = sizes_of("8B:16GiB" if sizes is None else sizes)
         _lay_over(asked, load_cluster(cluster), column, measured, gpus=gpus, form=form)
         return ExitCode.DONE
     if log is None:
-        column = sizes_of(sizes or "8B:16GiB")
+        column = sizes_of("8B:16GiB" if sizes is None else sizes)
         _predict(asked, load_cluster(cluster), column, gpus=gpus, limits=limits, form=form)
         return ExitCode.DONE
     if sizes is not None:

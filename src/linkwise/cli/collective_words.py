@@ -42,10 +42,10 @@ def sizes_of(text: str) -> list[int]:
     Raises
     ------
     InputError
-        When one is no size of a buffer, or the first is larger than the last.
+        When one is no size of a buffer or given twice, or the first is larger than the last.
     """
     if ":" not in text:
-        return [size_of(word, "--sizes") for word in text.split(",")]
+        return _listed(text)
     low, high = (size_of(word, "--sizes") for word in text.split(":", 1))
     if low > high:
         raise InputError(f"--sizes {text}: the first size is larger than the last; write it as 8B:16GiB")
@@ -53,6 +53,15 @@ def sizes_of(text: str) -> list[int]:
     while sizes[-1] * 2 <= high:
         sizes.append(sizes[-1] * 2)
     return sizes
+
+
+def _listed(text: str) -> list[int]:
+    listed: dict[int, None] = {}
+    for size in (size_of(word, "--sizes") for word in text.split(",")):
+        if size in listed:
+            raise InputError(f"--sizes {text}: {size:,} bytes are given twice; leave one out")
+        listed[size] = None
+    return list(listed)
 
 
 def size_of(word: str, option: str) -> int:
@@ -77,7 +86,7 @@ def size_of(word: str, option: str) -> int:
     except InputError as error:
         raise InputError(f"{option}: {error}") from None
     if not 1 <= size <= _LARGEST_BYTES:
-        largest = "the largest is 8 EiB - 1"
+        largest = "the largest below 8,388,608 TiB"
         raise InputError(f"{option}: {word.strip()} is no size of a buffer; the least is 1 byte, {largest}")
     if not size.is_integer():
         raise InputError(f"{option}: {word.strip()} is not a whole number of bytes")

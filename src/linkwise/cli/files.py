@@ -40,15 +40,18 @@ def write_whole(option: str, target: Path, text: str) -> None:
     option
         The option it was given with, for the message.
     target
-        The file; one that is there is replaced.
+        The file; one that is there is replaced, a link, a pipe or a device is written to as it is.
     text
         What it will hold.
 
     Raises
     ------
     InputError
-        When the directory cannot be written to.
+        When it, or its directory, cannot be written to.
     """
+    if target.is_symlink() or (target.exists() and not target.is_file()):
+        _write_in_place(option, target, text)
+        return
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.", suffix=".part")
     except OSError as error:
@@ -63,3 +66,11 @@ def write_whole(option: str, target: Path, text: str) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def _write_in_place(option: str, target: Path, text: str) -> None:
+    try:
+        with target.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"{option} {target}: cannot be written ({error.strerror})") from None

@@ -27,3 +27,7 @@ class FiniteFloat(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value!r} is not a finite number", param, ctx)
         return float(super().convert(value, param, ctx))
+
+    def _describe_range(self) -> str:
+        """Return the bounds for the help; nothing where there are none."""
+        return "" if self.min is None and self.max is None else super()._describe_range()

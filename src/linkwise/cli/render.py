@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["render"]
 
-_LONGEST_H = 8760.0
+_LONGEST_H = 8760
+"""A year [h]."""
 
 
 @click.command()
@@ -37,7 +38,12 @@ _LONGEST_H = 8760.0
     help="Folder for the files.",
 )
 @click.option("--script", metavar="PATH", help="What to start instead of the framework's usual program.")
-@click.option("--time-limit", type=FiniteFloat(), metavar="HOURS", help="When the job is ended.")
+@click.option(
+    "--time-limit",
+    type=FiniteFloat(min=0, min_open=True, max=_LONGEST_H),
+    metavar="HOURS",
+    help="When the job is ended.",
+)
 @click.option("--image", metavar="IMAGE", help="kubernetes: the container image with your program.")
 @click.option("--nic-resource", metavar="NAME", help="kubernetes: the resource by which pods ask for NICs.")
 @click.option("--nccl", metavar="RELEASE", help="The release of NCCL, such as 2.27; the newest if left out.")
@@ -84,7 +90,7 @@ def render(
     from linkwise.search import plan
 
     choices = {name: options.pop(name) for name in ("script", "image", "nic_resource")}
-    _refuse_without_effect(target, tuple(TARGETS), choices, time_limit)
+    _refuse_without_effect(target, tuple(TARGETS), choices)
     check_folder(folder)
     asked, there = read_job_and_cluster(job, cluster, cluster_option, options)
     _refuse_dscp(there, dscp)
@@ -109,15 +115,11 @@ def render(
     return ExitCode.DONE
 
 
-def _refuse_without_effect(
-    target: str, targets: tuple[str, ...], choices: dict[str, str | None], time_limit: float | None
-) -> None:
+def _refuse_without_effect(target: str, targets: tuple[str, ...], choices: dict[str, str | None]) -> None:
     from linkwise.errors import UnknownName
 
     if target not in targets:
         raise UnknownName.among(targets, kind="target", given=target)
-    if time_limit is not None and not 0 < time_limit <= _LONGEST_H:
-        raise InputError(f"--time-limit {time_limit:g} is not between 0 and {_LONGEST_H:g} hours")
     for name in ("image", "nic_resource"):
         given = choices[name]
         option = f"--{name.replace('_', '-')}"

@@ -82,6 +82,8 @@ def write_folder(
     except OSError as error:
         raise InputError(f"{_OPTION} {folder}: cannot be made ({error.strerror})") from None
     for name, text in {**texts, RENDER_FILE: published_json(result) + "\n"}.items():
+        if (folder / name).is_symlink():
+            (folder / name).unlink()  # what it leads to belongs to somebody else
         write_whole(_OPTION, folder / name, text)
         if name in executable:
             mode = (folder / name).stat().st_mode

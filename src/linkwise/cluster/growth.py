@@ -55,7 +55,7 @@ def growth_limit(cluster: Cluster) -> tuple[int, str] | None:
     Notes
     -----
     Without a fabric one NVLink domain is all there can be; a single switch ends as many NICs as it has ports.
-    Fabrics of several tiers are taken to grow by a tier.
+    How far fabrics of several tiers can be wired says `linkwise.network.clos`.
     """
     fabric = cluster.fabric
     if fabric.kind is FabricKind.NONE:

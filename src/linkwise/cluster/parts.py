@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ __all__ = [
     "gpu_of",
     "gpus_of",
     "misfits",
+    "nearest_switch",
     "node_of",
     "rail_fits_a_switch",
     "rate_text",
@@ -244,7 +246,39 @@ def switch_ends(switch_name: str, link_name: str) -> int:
         Names in the catalogue.
     """
     switch, link = catalog.switch(switch_name), catalog.link(link_name)
-    return switch.ports * max(1, int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6))
+    ratio = int(switch.port_bytes_per_s / link.bytes_per_s + 1e-6)
+    return switch.ports * max(1, min(MOST_BREAKOUT, ratio))
+
+
+def nearest_switch(
+    link_name: str, switch_name: str, other_link: str, *, preferred: Collection[str] = ()
+) -> str | None:
+    """Return the switch for a link that ends as many as another does of its own; ``None`` where none fits.
+
+    Parameters
+    ----------
+    link_name
+        The link it is to carry.
+    switch_name, other_link
+        The switch that would be replaced, and its link.
+    preferred
+        Names that go before all others, such as those with a price.
+
+    Notes
+    -----
+    The nearest in links by their ratio; of equals one whose power is known, then the first name.
+    """
+    if not [*fabric_switch_misfits(switch_name, link_name)]:
+        return switch_name
+    wanted = switch_ends(switch_name, other_link)
+    boxes = map(catalog.switch, catalog.names("switch"))
+    fitting = [box for box in boxes if not [*fabric_switch_misfits(box.name, link_name)]]
+
+    def distance(box: catalog.Switch) -> tuple[float, bool, str]:
+        return abs(math.log(switch_ends(box.name, link_name) / wanted)), box.power_w is None, box.name
+
+    nearest = min([box for box in fitting if box.name in preferred] or fitting, key=distance, default=None)
+    return None if nearest is None else nearest.name
 
 
 def rate_text(bytes_per_s: float) -> str:

@@ -109,7 +109,8 @@ def _document_of_shorthand(text: str) -> ClusterDocument:
     system, number = catalog.system(match[1]), match[2]
     if not re.fullmatch(r"\d{1,8}", number) or not 1 <= int(number) <= _LARGEST_NODES:
         raise InputError(
-            f"{number!r} in {text!r} is not a number of nodes; write one from 1, as in '{system.name}:32'"
+            f"{number!r} in {text!r} is not a number of nodes from 1 to {_LARGEST_NODES:,}; write it as in "
+            f"'{system.name}:32'"
         )
     return ClusterDocument(name=text.strip(), nodes=int(number), node=system.name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 from types import MappingProxyType
@@ -12,10 +13,10 @@ from pydantic import ValidationError
 from linkwise.cluster.cluster import Cluster, FabricKind
 from linkwise.cluster.document import LARGEST_OVERSUBSCRIPTION, ClusterDocument
 from linkwise.cluster.gpu_links import LARGEST_DOMAIN_GPUS
-from linkwise.cluster.parts import node_of, rail_fits_a_switch
+from linkwise.cluster.parts import fabric_parts_of, nearest_switch, node_of, rail_fits_a_switch
 from linkwise.cluster.reading import cluster_of_document
 from linkwise.documents.reading import faults_of_values
-from linkwise.errors import DocumentError, Fault
+from linkwise.errors import DocumentError, Fault, UnknownName
 
 __all__ = ["VariantAxes", "cluster_variants"]
 
@@ -71,7 +72,9 @@ def cluster_variants(document: ClusterDocument, axes: VariantAxes) -> tuple[Clus
 
     Notes
     -----
-    With another link the switch and the cables of the document are left out: they may not carry that link.
+    With another link the cables of the document are left out, which may not carry it, and the switch is that
+    of the catalogue that carries the link and is nearest to the one there was, so that variants differ in
+    tiers and power by what they are built of and not by what is known of them.
     """
     cluster = cluster_of_document(document)
     wrong = [*_wrong_oversubscription(axes)]
@@ -99,7 +102,7 @@ def _variants(document: ClusterDocument, cluster: Cluster, axes: VariantAxes) ->
     faults: list[Fault] = []
     for link, domain, oversubscription in product(*values):
         try:
-            changed = _with_fabric(document, link=link, oversubscription=oversubscription)
+            changed, assumed = _with_fabric(document, link=link, oversubscription=oversubscription)
         except DocumentError as error:
             faults += error.faults
             continue
@@ -111,7 +114,7 @@ def _variants(document: ClusterDocument, cluster: Cluster, axes: VariantAxes) ->
             words.append(f"NVL{domain}")
         if oversubscription is not None:
             words.append(f"{oversubscription:g}:1")
-        found.append(replace(variant, name=", ".join(words)))
+        found.append(replace(variant, name=", ".join(words), assumptions=(*variant.assumptions, *assumed)))
     if faults:
         raise DocumentError(dict.fromkeys(faults))
     return tuple(found)
@@ -119,17 +122,42 @@ def _variants(document: ClusterDocument, cluster: Cluster, axes: VariantAxes) ->
 
 def _with_fabric(
     document: ClusterDocument, *, link: str | None, oversubscription: float | None
-) -> ClusterDocument:
-    """Return the document with another link or oversubscription, all its parts checked again."""
+) -> tuple[ClusterDocument, tuple[str, ...]]:
+    """Return the document with another link or oversubscription, all checked again, and what is assumed."""
     if link is None and oversubscription is None:
-        return document
+        return document, ()
     fabric = {} if document.fabric is None else dict(document.fabric)
-    if link is not None and link != fabric.get("link"):
-        for key in ("switch", "node_cables", "switch_cables"):
-            fabric.pop(key, None)
-        fabric["link"] = link
     if oversubscription is not None:
         fabric["oversubscription"] = oversubscription
+    built = fabric_parts_of(document.fabric, node_of(document.node))
+    if link is None or link == built.link:
+        return _checked(document, fabric), ()
+    for key in ("switch", "node_cables", "switch_cables"):
+        fabric.pop(key, None)
+    fabric["link"] = link
+    if built.switch is not None and built.link is not None:
+        with suppress(DocumentError, UnknownName):
+            priced = _priced_switches(document)
+            switch = nearest_switch(link, built.switch, built.link, preferred=priced)
+            changed = _checked(document, {**fabric, "switch": switch})
+            return changed, _switch_words(switch, built.switch, link, is_priced=switch in priced)
+    return _checked(document, fabric), ()
+
+
+def _priced_switches(document: ClusterDocument) -> tuple[str, ...]:
+    hardware = None if document.prices is None else document.prices.hardware
+    return () if hardware is None else tuple(hardware.switches)
+
+
+def _switch_words(switch: str | None, replaced: str, link: str, *, is_priced: bool) -> tuple[str, ...]:
+    if switch is None or switch == replaced:
+        return ()
+    those = "those with a price" if is_priced else "those of the catalogue"
+    why = f"of {those} that carry it the nearest to {replaced} in number of links"
+    return (f"switch {switch} assumed with {link}: {why}; to name another, give each cluster as a document",)
+
+
+def _checked(document: ClusterDocument, fabric: Mapping[str, object]) -> ClusterDocument:
     values = {**dict(document), "fabric": fabric}
     try:
         return ClusterDocument.model_validate(values)

@@ -12,7 +12,7 @@ from linkwise.diagnose.finding import Finding, Severity
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.progress import has_progressed
 from linkwise.diagnose.transport import Transport, transport_of
-from linkwise.readers.job_log.values import JobLog
+from linkwise.readers.job_log.values import Evidence, JobLog
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from linkwise.job import Job
 
 __all__ = ["Diagnosis", "Verdict", "diagnose"]
+
+_MOST_UNKNOWN = 20
 
 
 class Verdict(StrEnum):
@@ -52,6 +54,8 @@ class Diagnosis:
         Inputs that could not be used, one message each.
     comparison
         What differs from a good run; ``None`` where none was given.
+    unknown
+        Warnings of NCCL that are in the logs and mean nothing to the doctor, the first of each text.
     """
 
     verdict: Verdict
@@ -61,6 +65,7 @@ class Diagnosis:
     shortfalls: tuple[Shortfall, ...] = ()
     unread: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    unknown: tuple[Evidence, ...] = ()
 
 
 def diagnose(
@@ -99,6 +104,7 @@ def diagnose(
         shortfalls=shortfalls,
         unread=log.unread,
         comparison=None if baseline is None else _compared(baseline, facts, transport, findings),
+        unknown=tuple(each.evidence for each in facts.unknown_warnings[:_MOST_UNKNOWN]),
     )
 
 
@@ -126,23 +132,27 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
     if facts.stuck:
         ranks = sorted({rank for each in facts.stuck for rank in each.ranks})
         shown = ", ".join(map(str, ranks[:8])) + (" ..." if len(ranks) > 8 else "")
-        return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}"
+        return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}" + _strange(
+            facts
+        )
     if facts.has_completed or facts.channels or has_progressed(facts):
         return Verdict.HEALTHY, "nothing slow or broken is seen" + _strange(facts)
-    return Verdict.CANNOT_TELL, _nothing_seen(facts)
+    return Verdict.CANNOT_TELL, _nothing_seen(facts) + _strange(facts)
 
 
 def _unexplained(facts: Facts) -> str | None:
     """Return what to say of a failure that no finding explains; ``None`` without one."""
     echoes = facts.warned("closed", "reset", "proxy_echo")
-    left = facts.seen("left")
-    if not facts.has_failed and (not echoes or left):
+    left = [each for each in facts.seen("left") if each.fields["stage"] != "Abort"]
+    faults = [each for each in facts.faults if not each.source.startswith("ras")]
+    if not facts.has_failed and not faults and (not echoes or left):
         return None
-    line = (facts.seen("warning") or echoes or facts.failures)[0].evidence
+    own = (*faults, *facts.seen("cuda_error", "cuda_oom", "host_oom"), *facts.seen("warning"))
+    line = (own or echoes or facts.failures)[0].evidence
     place = f"{line.file}:{line.line}"
     if facts.seen("watchdog_timeout"):
         return f"a collective timed out ({place}), and what holds it is not here; give the logs of all ranks"
-    if not facts.are_all_ranks_here:
+    if not own and not facts.are_all_ranks_here:
         return f"this is the echo of a fault elsewhere ({place}); give the logs of all ranks"
     return f"an error is seen, and no known cause explains it: {place}"
 

@@ -7,6 +7,7 @@ guards.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from functools import cached_property
 from linkwise.readers.job_log.values import ChannelUse, CommandOutput, Evidence, JobLog, Sighting
 
 __all__ = ["Facts", "Process", "lines_of"]
+
+_NUMBERS = re.compile(r"(?:0x)?[0-9a-f]*\d[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +252,19 @@ class Facts:
         return bool(self.failures)
 
     @cached_property
+    def faults(self) -> tuple[Sighting, ...]:
+        """Return the warnings that tell of something that failed, be it explained or not; echoes are none."""
+        return self.warned(*_FAULTS)
+
+    @property
+    def unknown_warnings(self) -> tuple[Sighting, ...]:
+        """Return the warnings that no message of the tables is, one of each text."""
+        texts = {
+            _NUMBERS.sub("", each.fields.get("text", "")): each for each in reversed(self.seen("warning"))
+        }
+        return tuple(sorted(texts.values(), key=lambda each: each.order))
+
+    @cached_property
     def failures(self) -> tuple[Sighting, ...]:
         """Return the lines that say so."""
         return self.seen(*_FAILURES)
@@ -265,7 +281,27 @@ def lines_of(channels: Iterable[ChannelUse]) -> list[Evidence]:
     return [line for each in channels for line in each.lines]
 
 
+_FAULTS = (
+    "bind_failed",
+    "completion",
+    "connect_failed",
+    "connect_given_up",
+    "cuda_driver_failure",
+    "cuda_failure",
+    "cuda_memory",
+    "cumem_import",
+    "ipc_failed",
+    "memory_full",
+    "mismatch",
+    "no_algorithm",
+    "peer_failed",
+    "shm_failed",
+    "socket_failed",
+    "uds_failed",
+)
+
 _FAILURES = (
+    "xla_error",
     "torch_error",
     "tests_failure",
     "horovod_error",
@@ -276,6 +312,7 @@ _FAILURES = (
     "host_oom",
     "cuda_error",
     "cuda_oom",
+    "call_failed",
 )
 
 

@@ -98,5 +98,7 @@ def _withdrawn(before: Mapping[str, Finding], now: Mapping[str, Finding]) -> Ite
     for cause, last in before.items():
         if cause not in now:
             winners = ", ".join(now)
-            reason = f"what follows explains it: {winners}" if winners else "what came later explains it"
+            reason = (
+                f"what follows explains it: {winners}" if winners else "what came later speaks against it"
+            )
             yield Change(kind=ChangeKind.WITHDRAWN, finding=last, reason=reason)

@@ -16,7 +16,13 @@ def multicast_failures(facts: Facts) -> tuple[Sighting, ...]:
     facts
         What is known of the job.
     """
-    named = [each for each in facts.seen("cuda_failure", "cuda_driver_failure") if "nvls" in each.source]
+    # A buffer of the user that cannot be registered fails at the same call, and NCCL goes on without.
+    is_of_user = bool(facts.seen("registration_failed"))
+    named = (
+        []
+        if is_of_user
+        else [each for each in facts.seen("cuda_failure", "cuda_driver_failure") if "nvls" in each.source]
+    )
     return tuple(sorted([*facts.seen("nvls_bind"), *named], key=lambda each: each.order))
 
 

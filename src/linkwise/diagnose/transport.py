@@ -210,7 +210,8 @@ def _device_lines(facts: Facts) -> tuple[Sighting, ...]:
 def _nic_link(facts: Facts) -> InUse:
     """Return the link layer of the devices in use, where they are of InfiniBand or RoCE."""
     if not facts.is_rdma:
-        return InUse(hint="no RDMA device is used")
+        is_known = bool(facts.networks or facts.net_channels)
+        return InUse(hint="no RDMA device is used: nothing to use" if is_known else _set("INIT,NET"))
     for each in facts.seen("ib_devices"):
         layers = sorted({name.rsplit("/", 1)[-1].rstrip("},") for name in nics_of(each)})
         if layers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from linkwise.cluster.changes import step_words
 from linkwise.estimate.columns import Evaluation, Table
+from linkwise.estimate.constants import shipped_constants
 from linkwise.estimate.interval import interval_factors, interval_key, network_class
 from linkwise.estimate.job_inputs import (
     checked_layout,
@@ -181,11 +182,7 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     if domain.assumption is not None:
         said.append(domain.assumption)
     said += describe(cluster, domain_gpus=domain.gpus)
-    link = cluster.fabric.link
-    if link is not None and not isinstance(network_columns(cluster)["network_fraction"], str):
-        basis = link.figure("achieved_fraction").basis
-        reached = f"sends between GPUs reach {link.achieved_fraction:.0%} of the line rate of {link.name}"
-        said.append(f"{reached} ({basis}, not fitted on training); collectives what linkwise collective says")
+    said.extend(_network_words(cluster))
     said.extend(step_words(cluster))
     said.extend(fabric_words(cluster))
     said.extend(framework_of_job(job).assumes)
@@ -194,6 +191,25 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     if job.model.mtp_layers:
         said.append("the modules that predict further tokens are in neither time nor memory")
     return tuple(said)
+
+
+def _network_words(cluster: Cluster) -> Iterator[str]:
+    """Yield what of the line rate a step is priced with, where that is not fitted as a whole."""
+    link, columns = cluster.fabric.link, network_columns(cluster)
+    if link is None or isinstance(columns["network_fraction"], str):
+        return
+    basis = link.figure("achieved_fraction").basis
+    reached = (
+        f"sends between GPUs reach {link.achieved_fraction:.0%} of the line rate of {link.name} ({basis})"
+    )
+    said = f"{reached}, collectives what linkwise collective says"
+    contention = columns["network_contention"]
+    if isinstance(contention, str):
+        left = shipped_constants()[contention]
+        said += (
+            f"; while a step trains, {left.value:.0%} of the rate of the NICs is left for both ({left.basis})"
+        )
+    yield said
 
 
 def _estimate(

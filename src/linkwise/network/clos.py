@@ -15,13 +15,20 @@ from dataclasses import asdict
 from linkwise import catalog
 from linkwise.catalog import Link
 from linkwise.cluster import Cluster, FabricKind
-from linkwise.cluster.parts import MOST_BREAKOUT, fabric_switch_misfits
+from linkwise.cluster.parts import fabric_switch_misfits, switch_ends
 from linkwise.errors import InputError, NotKnown
 from linkwise.network.dragonfly import dragonfly_tree
 from linkwise.network.trunks import Tree, count_line, even_trunks, leaf_line
 from linkwise.network.wiring import Wiring
 
-__all__ = ["most_down_links", "parts_of", "ports_for", "wire", "wiring_of"]
+__all__ = [
+    "most_down_links",
+    "parts_of",
+    "priced_wiring",
+    "unwired_words",
+    "wire",
+    "wiring_of",
+]
 
 
 def wiring_of(cluster: Cluster) -> Wiring:
@@ -43,6 +50,59 @@ def wiring_of(cluster: Cluster) -> Wiring:
     -----
     Oversubscription is a bound: nodes that fit one switch have no up-links, whatever is allowed.
     """
+    return _wiring(cluster, cluster.fabric.kind)
+
+
+def priced_wiring(cluster: Cluster) -> Wiring:
+    """Return the wiring that times are priced with, as `wiring_of` but for leaf-spine fabrics too large.
+
+    Parameters
+    ----------
+    cluster
+        What there is; all its nodes are wired, in use or not.
+
+    Raises
+    ------
+    InputError, NotKnown
+        As `wiring_of`.
+
+    Notes
+    -----
+    Where the spines of a leaf-spine fabric have no port for each leaf, its leaves get the third tier of a fat
+    tree, so that what the leaves let through still counts. `unwired_words` says why.
+    """
+    try:
+        return wiring_of(cluster)
+    except NotKnown:
+        raise
+    except InputError:
+        if cluster.fabric.kind is not FabricKind.LEAF_SPINE:
+            raise
+        return _wiring(cluster, FabricKind.FAT_TREE)
+
+
+def unwired_words(cluster: Cluster) -> str | None:
+    """Return why a fabric is not wired as its document says; ``None`` where it is.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    """
+    reasons: list[str] = []
+    for wiring in (wiring_of, priced_wiring):
+        try:
+            wiring(cluster)
+        except NotKnown:
+            return "the switches are not known"
+        except InputError as error:
+            reasons.append(str(error).partition(";")[0].removeprefix(f"{cluster.fabric.kind}: "))
+        else:
+            break
+    return f"its switches cannot be wired so, as {reasons[-1]}" if reasons else None
+
+
+def _wiring(cluster: Cluster, kind: FabricKind) -> Wiring:
     switch, link = parts_of(cluster)
     counts = sorted({part.nics for part in cluster.parts})
     if len(counts) > 1:
@@ -51,10 +111,10 @@ def wiring_of(cluster: Cluster) -> Wiring:
             "each link in a table (fabric: {kind: links, links: links.csv})"
         )
     return wire(
-        kind=cluster.fabric.kind,
+        kind=kind,
         nodes=cluster.nodes,
         nics=cluster.nics_per_node,
-        ports=ports_for(switch, link.name),
+        ports=switch_ends(switch, link.name),
         oversubscription=cluster.fabric.oversubscription,
         planes=cluster.fabric.planes,
         groups=cluster.fabric.groups,
@@ -97,18 +157,6 @@ def _unknown_switch(cluster: Cluster, link: str) -> str:
         "('linkwise init cluster' writes one):\n"
         f"  fabric:\n    switch: {nearest.name if nearest is not None else 'NAME'}"
     )
-
-
-def ports_for(switch: str, link: str) -> int:
-    """Return how many links a switch takes, its ports split where they are faster than the link.
-
-    Parameters
-    ----------
-    switch, link
-        Names in the catalogue.
-    """
-    box, rate = catalog.switch(switch), catalog.link(link).bytes_per_s
-    return box.ports * max(1, min(MOST_BREAKOUT, int(box.port_bytes_per_s / rate + 1e-6)))
 
 
 def wire(

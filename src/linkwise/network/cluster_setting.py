@@ -10,11 +10,13 @@ from linkwise.errors import InputError
 from linkwise.nccl.communicator import NO_LIMITS, Limits
 from linkwise.nccl.constants import release_constants
 from linkwise.network.changed_fabric import fabric_words, leaf_fraction
+from linkwise.network.clos import unwired_words
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.contention import PEERS_AT_ONCE
 from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import WITH_CHOICE, Launch, Setting
+from linkwise.network.tiers import rail_words
 from linkwise.network.uplinks import describe, uplinks_of
 
 __all__ = ["assumptions_of", "network_of", "setting_of"]
@@ -90,6 +92,8 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
         yield f"{_routing(cluster, setting)}; no reduction in the switches of the network"
         yield from _latency(setting)
         yield from describe(setting.uplinks, cluster)
+        if operation == "all_to_all":
+            yield from rail_words(cluster)
         if setting.group.ranks % setting.group.domains:
             yield "the last NVLink domain is partly filled; its ranks are priced as if spread evenly"
     yield from _borrowed(cluster, setting)
@@ -169,7 +173,10 @@ def _choice(setting: Setting, operation: str) -> str:
     ]
     source = release_constants(setting.group.release).source
     if not given:
-        return f"algorithm and protocol as NCCL chooses them by default: {source}"
+        return (
+            f"algorithm and protocol as NCCL chooses them by default ({source}), by estimates of its own: "
+            "where one hands over to another, more bytes may take less time and faster links more"
+        )
     rest = "" if len(given) == 2 else f"; the other as NCCL chooses it: {source}"
     return f"{' and '.join(given)} as asked for, whatever NCCL would choose{rest}"
 
@@ -182,7 +189,7 @@ def _routing(cluster: Cluster, setting: Setting) -> str:
     if setting.uplinks is None:
         return "routing ecmp: no flow leaves its leaf, so none collide"
     if not setting.uplinks.leaf_gpus:
-        return "routing ecmp: the switches are not known, so flows that share a link are not priced"
+        return f"routing ecmp: {unwired_words(cluster)}, so flows that share a link are not priced"
     return (
         f"routing ecmp, queue pairs of a connection: {routing.queue_pairs}; each chooses links by hash, and "
         f"the mean of the fullest link counts; an all-to-all keeps {PEERS_AT_ONCE} peers on the way at once "

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from linkwise.cluster import Cluster, RoutingKind
+from linkwise.cluster import Cluster, FabricKind, RoutingKind
 from linkwise.errors import InputError
 from linkwise.network.changed_fabric import uplink_fraction
-from linkwise.network.clos import wiring_of
+from linkwise.network.clos import priced_wiring, unwired_words
 from linkwise.network.link_cuts import Bisection, link_bisection, narrowest_kind
 from linkwise.network.link_graph import graph_of
+from linkwise.network.links import local_links
 from linkwise.network.wiring import Wiring
 
-__all__ = ["Tier", "describe", "tiers_of"]
+__all__ = ["Tier", "describe", "rail_words", "tiers_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,18 +52,18 @@ def tiers_of(cluster: Cluster, *, domain_gpus: int) -> tuple[Tier, ...]:
     Notes
     -----
     What stays in an NVLink domain needs no link up, so that a set is made of whole domains. Where the
-    switches are not known, each domain is taken to be below leaves of its own, with the oversubscription of
-    the document. Changes of links up and spines count as if every leaf were the worst. The group of a
-    dragonfly-plus fabric is a pod whose links up are those to other groups. Of a table of links the nodes of
-    the same switches are a set, with the narrowest cut around the worst of them as its links up, and so is
-    half of all.
+    switches are not known or do not suffice, each domain is taken to be below leaves of its own, with the
+    oversubscription of the document. Changes of links up and spines count as if every leaf were the worst.
+    The group of a dragonfly-plus fabric is a pod whose links up are those to other groups. Of a table of
+    links the nodes of the same switches are a set, with the narrowest cut around the worst of them as its
+    links up, and so is half of all.
     """
     if cluster.fabric.link is None or cluster.gpus <= domain_gpus:
         return ()
     if cluster.fabric.table is not None:
         return _table_tiers(cluster, domain_gpus)
     try:
-        wiring = wiring_of(cluster)
+        wiring = priced_wiring(cluster)
     except InputError:
         over = cluster.fabric.oversubscription
         alone = Tier(gpus=domain_gpus, down_links=over, up_links=1.0, sets=1)
@@ -94,21 +95,18 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     fabric = cluster.fabric
     if fabric.link is None or cluster.gpus <= domain_gpus:
         return
-    hashed, over = fabric.routing.kind is RoutingKind.ECMP, fabric.oversubscription
+    yield from rail_words(cluster)
+    hashed = fabric.routing.kind is RoutingKind.ECMP
     if fabric.table is not None:
         yield from _table_words(cluster, domain_gpus)
         return
     try:
-        wiring = wiring_of(cluster)
+        wiring = priced_wiring(cluster)
     except InputError:
-        if hashed:
-            yield "routing ecmp: the switches are not known, so collisions are not priced"
-        if over > 1:
-            yield (
-                f"oversubscription {over:g}: the switches are not known; all that leaves an NVLink domain is "
-                "taken to cross links up"
-            )
+        yield from _unwired_words(cluster)
         return
+    if wiring.kind is not fabric.kind:
+        yield f"network: {unwired_words(cluster)}; priced as {wiring.kind}, which has a third tier"
     tiers = tiers_of(cluster, domain_gpus=domain_gpus)
     if not tiers:
         yield "network: all GPUs are below one set of leaves; no link up is used"
@@ -124,12 +122,57 @@ def describe(cluster: Cluster, *, domain_gpus: int) -> Iterator[str]:
     yield f"network: {wiring.tiers} tiers, {below}; {how}"
 
 
+def rail_words(cluster: Cluster) -> Iterator[str]:
+    """Yield what is not priced of traffic between the rails of a rail-only fabric.
+
+    Parameters
+    ----------
+    cluster
+        What there is; its GPUs are in more than one NVLink domain.
+
+    Notes
+    -----
+    Of what leaves a node over r rails, (r - 1) / r is meant for another rail and goes to a GPU on it first.
+    One after the other that takes (r - 1) / r x NIC rate / rate inside the node longer.
+
+    References
+    ----------
+    W. Wang et al., Rail-only, 2023: 8.2 to 11.2 % of an all-to-all.
+    """
+    rails = cluster.nics_per_node
+    if cluster.fabric.kind is not FabricKind.RAIL_ONLY or rails < 2:
+        return
+    inside = local_links(
+        cluster.gpu,
+        ranks_per_domain=cluster.gpus_per_node,
+        joined_by=cluster.gpu_links,
+        bridged_gpus=cluster.nvlink_domain_gpus,
+    )
+    longer = (1.0 - 1.0 / rails) * cluster.gpu_network_bytes_per_s / inside.planned_bytes_per_s
+    yield (
+        "rail-only: what is meant for another rail is passed to a GPU on it inside the node first (NCCL's "
+        f"PXN), which is not priced: where it does not overlap, an all-to-all takes up to {longer:.0%} longer"
+    )
+
+
+def _unwired_words(cluster: Cluster) -> Iterator[str]:
+    """Yield what is priced of a fabric whose switches are not known or do not suffice."""
+    why, over = unwired_words(cluster), cluster.fabric.oversubscription
+    if cluster.fabric.routing.kind is RoutingKind.ECMP:
+        yield f"routing ecmp: {why}, so collisions are not priced"
+    if over > 1:
+        taken = "all that leaves an NVLink domain is taken to cross links up"
+        yield f"oversubscription {over:g}: {why}; {taken}"
+    elif cluster.fabric.switch is not None:
+        yield f"network: {why}; links up are taken to be as many as needed"
+
+
 def _left(cluster: Cluster) -> float:
     """Return what changes leave of the links up of a leaf; hashes choose among whole links, one at least."""
     left = uplink_fraction(cluster)
     if left == 1.0 or cluster.fabric.routing.kind is not RoutingKind.ECMP:
         return left
-    return max(left, 1.0 / wiring_of(cluster).up_links)
+    return max(left, 1.0 / priced_wiring(cluster).up_links)
 
 
 def _leaf_tier(wiring: Wiring, left: float) -> tuple[int, int, float, int] | None:

@@ -14,7 +14,7 @@ from linkwise.cluster.changes import changes_of_fabric, missing_nodes, network_f
 from linkwise.errors import InputError
 from linkwise.network.bisection import bisection_bytes_per_s
 from linkwise.network.changed_fabric import changed_fabric, leaf_fraction, uplink_fraction
-from linkwise.network.clos import parts_of, ports_for, wire
+from linkwise.network.clos import priced_wiring, unwired_words
 from linkwise.network.contention import (
     PEERS_AT_ONCE,
     exchange_crossing_fraction,
@@ -41,7 +41,7 @@ class Uplinks:
     exchange_s_per_byte
         Time of an all-to-all over bytes of the full buffer, at the narrowest cut [s/byte].
     leaf_gpus
-        GPUs of such a set; 0 where the switches are not known [1].
+        GPUs of such a set; 0 where the switches are not known or do not suffice [1].
     """
 
     ring_bytes_per_s: float = math.inf
@@ -64,12 +64,14 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     Notes
     -----
     Of n ranks the c below the leaves of a group send (n - c) / n of their buffers S to others, so that an
-    all-to-all takes c (n - c) S / (n U) at least, with U the up-links of the group. Where all nodes take part
-    and each is a domain, the bisection holds too: n S / 4 cross it. A group is made of whole NVLink domains,
-    as what stays in a domain needs no up-link. Links between groups of dragonfly-plus are a cut of the same
-    kind. Where a hash of each flow chooses its path, what the NICs give is divided by the mean load of the
-    fullest link (`linkwise.network.contention`). Where the switches are not known, up-links are those of half
-    the ranks over the oversubscription. Changes of links up count as if every leaf were the worst.
+    all-to-all takes c (n - c) S / (n U) at least, with U the up-links of the group. Where all nodes take
+    part and each is a domain, the bisection holds too: n S / 4 cross it. A group is made of whole NVLink
+    domains, as what stays in a domain needs no up-link. Links between groups of dragonfly-plus are a cut of
+    the same kind. Where a hash of each flow chooses its path, what the NICs give is divided by the mean
+    load of the fullest link (`linkwise.network.contention`). Where the switches are not known or do not
+    suffice, all that an all-to-all sends out of an NVLink domain is taken to cross links up, and rings,
+    which leave a leaf once, to find enough of them. Changes of links up count as if every leaf were the
+    worst.
 
     References
     ----------
@@ -77,9 +79,10 @@ def uplinks_of(cluster: Cluster, *, ranks: int, domain_gpus: int) -> Uplinks | N
     """
     if cluster.fabric.table is not None:
         return _table_limits(cluster, ranks, domain_gpus)
-    wiring = _wiring(cluster)
-    if wiring is None:
-        return _unknown(cluster, ranks)
+    try:
+        wiring = priced_wiring(cluster)
+    except InputError:
+        return _unknown(cluster, ranks, domain_gpus)
     if not wiring.spines or cluster.fabric.link is None:
         return None
     found = [
@@ -197,6 +200,8 @@ def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
             "links: no faster than the most loaded link of the table, on shortest paths that split evenly "
             "(longer ones carry nothing) and with the nodes in the order of their numbers"
         )
+    if cluster.fabric.table is None and uplinks is not None:
+        yield from _wired_words(uplinks, cluster)
     if cluster.fabric.oversubscription <= 1:
         return
     ratio = f"oversubscription {cluster.fabric.oversubscription:g}"
@@ -208,7 +213,21 @@ def describe(uplinks: Uplinks | None, cluster: Cluster) -> Iterator[str]:
             "group over its up-links; rings and trees pass those once, in the order of the nodes"
         )
     else:
-        yield f"{ratio}: the switches are not known, so half of an all-to-all is taken to cross the up-links"
+        yield (
+            f"{ratio}: {unwired_words(cluster)}; all that an all-to-all sends out of an NVLink domain is "
+            "taken to cross the up-links, and rings and trees to find enough of them"
+        )
+
+
+def _wired_words(uplinks: Uplinks, cluster: Cluster) -> Iterator[str]:
+    """Yield why the fabric is priced otherwise than its document says, where the switch is known."""
+    why = unwired_words(cluster)
+    if why is None or cluster.fabric.switch is None:
+        return
+    if uplinks.leaf_gpus:
+        yield f"network: {why}; priced as fat-tree, which has a third tier"
+    elif cluster.fabric.oversubscription <= 1:
+        yield f"network: {why}; links up are taken to be as many as needed"
 
 
 def _paths(cluster: Cluster) -> str:
@@ -249,27 +268,10 @@ def _hashed(cluster: Cluster, *, ranks: int, domain_gpus: int) -> tuple[float, f
     return ring, exchange
 
 
-def _wiring(cluster: Cluster) -> Wiring | None:
-    """Return the wiring; ``None`` where the switch is not known or its ports do not suffice."""
-    try:
-        switch, link = parts_of(cluster)
-        return wire(
-            kind=cluster.fabric.kind,
-            nodes=cluster.nodes,
-            nics=cluster.nics_per_node,
-            ports=ports_for(switch, link.name),
-            oversubscription=cluster.fabric.oversubscription,
-            planes=cluster.fabric.planes,
-            groups=cluster.fabric.groups,
-        )
-    except InputError:
-        return None
-
-
-def _unknown(cluster: Cluster, ranks: int) -> Uplinks:
-    rate = _gpu_bytes_per_s(cluster, ranks) / cluster.fabric.oversubscription
-    up = ranks / 2.0 * rate
-    return Uplinks(exchange_s_per_byte=_halved(ranks) / up if up else 0.0)
+def _unknown(cluster: Cluster, ranks: int, domain_gpus: int) -> Uplinks:
+    """Return the limits where leaves are not known: all that leaves a domain meets the oversubscription."""
+    share = _gpu_bytes_per_s(cluster, ranks) / cluster.fabric.oversubscription
+    return Uplinks(exchange_s_per_byte=(ranks - domain_gpus) / (ranks * share) if share else 0.0)
 
 
 def _halved(ranks: int) -> float:

@@ -256,4 +256,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _text(value: object) -> str:
-    return printable(value[:_LONGEST_NAME]) if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    # A pickle may hold halves of characters, which no terminal can be given.
+    return printable(value[:_LONGEST_NAME].encode("utf-8", "replace").decode("utf-8"))

@@ -13,7 +13,6 @@ torch/csrc/jit/serialization/pickler.cpp, https://github.com/pytorch/pytorch (th
 from __future__ import annotations
 
 import pickletools
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +20,12 @@ __all__ = ["NotPlain", "is_pickle", "load_plain"]
 
 MOST_INSTRUCTIONS = 3_000_000
 """Instructions of one pickle that are followed; each makes at most one value."""
+MOST_BITS = 512
+"""Bits of a number; larger ones are no sizes or times."""
 
-_NAMES = {each.code.encode("latin-1")[0]: each.name for each in pickletools.opcodes}
+_CODES = {each.code.encode("latin-1")[0] for each in pickletools.opcodes}
 _MARK = object()
+_KEYS = (str, int, float, bool, type(None))
 
 
 class NotPlain(ValueError):
@@ -38,7 +40,7 @@ def is_pickle(start: bytes) -> bool:
     start
         The first bytes.
     """
-    return len(start) > 2 and start[0] == 0x80 and 2 <= start[1] <= 5 and start[2] in _NAMES
+    return len(start) > 2 and start[0] == 0x80 and 2 <= start[1] <= 5 and start[2] in _CODES
 
 
 def load_plain(data: bytes) -> Any:
@@ -54,43 +56,34 @@ def load_plain(data: bytes) -> Any:
     NotPlain
         If it holds more than containers, texts, numbers, booleans and None, or is damaged or too large.
     """
-    machine = _Machine(data)
+    machine = _Machine()
     try:
-        return machine.run()
-    except (IndexError, KeyError, struct.error, TypeError):
-        raise NotPlain(f"is a damaged pickle, at byte {machine.at:,}") from None
+        for count, (code, argument, _) in enumerate(pickletools.genops(data)):
+            if code.name == "STOP":
+                return machine.stack.pop()
+            if count >= MOST_INSTRUCTIONS:
+                raise NotPlain(f"is a pickle of more than {MOST_INSTRUCTIONS:,} instructions; it is not read")
+            step = _STEPS.get(code.name)
+            if step is None:
+                raise NotPlain(
+                    f"is a pickle that asks for more than plain values (instruction {code.name}); such a file"
+                    " can run any program, and is not read"
+                )
+            step(machine, argument)
+    except NotPlain:
+        raise
+    except (IndexError, KeyError, TypeError, ValueError):
+        # Of the standard library's reader too: an unknown instruction, or an end before its time.
+        pass
+    raise NotPlain("is a damaged pickle, or one that is cut short")
 
 
 class _Machine:
-    """The stack machine: `run` follows the instructions to the end."""
+    """The stack, and what was put aside."""
 
-    def __init__(self, data: bytes) -> None:
-        self.data, self.at = data, 0
+    def __init__(self) -> None:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
-
-    def run(self) -> Any:
-        data = self.data
-        for _ in range(MOST_INSTRUCTIONS):
-            code = data[self.at]
-            self.at += 1
-            if code == _STOP:
-                return self.stack.pop()
-            step = _STEPS.get(code)
-            if step is None:
-                raise NotPlain(_refusal(code))
-            step(self)
-        raise NotPlain(f"is a pickle of more than {MOST_INSTRUCTIONS:,} instructions; it is not read")
-
-    def take(self, count: int) -> bytes:
-        found = self.data[self.at : self.at + count]
-        if len(found) < count:
-            raise IndexError
-        self.at += count
-        return found
-
-    def number(self, form: str) -> Any:
-        return struct.unpack(form, self.take(struct.calcsize(form)))[0]
 
     def marked(self) -> list[Any]:
         """Return what lies above the last mark, and take it and the mark away."""
@@ -103,15 +96,13 @@ class _Machine:
         del self.stack[at:]
         return found
 
-    def text(self, form: str) -> None:
-        self.stack.append(self.take(self.number(form)).decode("utf-8", "replace"))
-
-    def tuple_of(self, count: int) -> None:
+    def last(self, count: int) -> list[Any]:
+        """Return the last values, and take them away."""
         if count > len(self.stack):
             raise IndexError
-        values = tuple(self.stack[len(self.stack) - count :]) if count else ()
+        found = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
-        self.stack.append(values)
+        return found
 
     def append(self, values: list[Any]) -> None:
         target = self.stack[-1]
@@ -120,97 +111,70 @@ class _Machine:
         target.extend(values)
 
     def set_items(self, values: list[Any]) -> None:
-        target = self.stack[-1]
-        if type(target) is not dict or len(values) % 2:
-            raise TypeError
-        keys = values[::2]
+        target, keys = self.stack[-1], values[::2]
         # The hash of a deep tuple costs as much as it is deep, and more where it shares its parts.
-        if not all(isinstance(key, (str, int, float, bool, type(None))) for key in keys):
+        if type(target) is not dict or not all(isinstance(each, _KEYS) for each in keys):
             raise TypeError
         target.update(zip(keys, values[1::2], strict=True))
 
 
-def _refusal(code: int) -> str:
-    name = _NAMES.get(code)
-    if name is None:
-        return f"is a damaged pickle: {code:#04x} is no instruction"
-    return (
-        f"is a pickle that asks for more than plain values (instruction {name}); such a file can run any"
-        " program, and is not read"
-    )
+def _integer(machine: _Machine, argument: Any) -> None:
+    if argument.bit_length() > MOST_BITS:
+        raise NotPlain(f"is a pickle with a number of more than {MOST_BITS} bits; it is not read")
+    machine.stack.append(argument)
 
 
-def _integer(machine: _Machine, form: str) -> None:
-    size = machine.number(form)
-    if not 0 <= size <= 64:
-        raise NotPlain("is a pickle with a number of more than 512 bits; it is not read")
-    machine.stack.append(int.from_bytes(machine.take(size), "little", signed=True))
+def _push(machine: _Machine, argument: Any) -> None:
+    machine.stack.append(argument)
 
 
-def _single(machine: _Machine, change: Callable[[list[Any]], None], count: int) -> None:
-    values = [machine.stack.pop() for _ in range(count)][::-1]
-    change(values)
+def _nothing(_machine: _Machine, _argument: Any) -> None:
+    """Do nothing, as for the protocol and the frames."""
 
 
-def _push(value: Callable[[], Any]) -> Callable[[_Machine], None]:
-    return lambda machine: machine.stack.append(value())
+def _put(machine: _Machine, argument: Any) -> None:
+    machine.memo[len(machine.memo) if argument is None else argument] = machine.stack[-1]
 
 
-def _number(form: str) -> Callable[[_Machine], None]:
-    return lambda machine: machine.stack.append(machine.number(form))
+def _constant(make: Callable[[], Any]) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.stack.append(make())
 
 
-def _put(form: str) -> Callable[[_Machine], None]:
-    def step(machine: _Machine) -> None:
-        machine.memo[machine.number(form)] = machine.stack[-1]
-
-    return step
+def _tuple_of(count: int) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.stack.append(tuple(machine.last(count)))
 
 
-def _get(form: str) -> Callable[[_Machine], None]:
-    return lambda machine: machine.stack.append(machine.memo[machine.number(form)])
-
-
-def _memoize(machine: _Machine) -> None:
-    machine.memo[len(machine.memo)] = machine.stack[-1]
-
-
-def _tuple(machine: _Machine) -> None:
-    machine.stack.append(tuple(machine.marked()))
-
-
-_STOP = ord(".")
-_STEPS: dict[int, Callable[[_Machine], None]] = {
-    0x80: lambda machine: machine.number("<B"),  # PROTO
-    0x95: lambda machine: machine.number("<Q"),  # FRAME
-    ord("("): _push(lambda: _MARK),
-    ord("]"): _push(list),
-    ord("}"): _push(dict),
-    ord(")"): _push(tuple),
-    ord("N"): _push(lambda: None),
-    0x88: _push(lambda: True),
-    0x89: _push(lambda: False),
-    ord("K"): _number("<B"),
-    ord("M"): _number("<H"),
-    ord("J"): _number("<i"),
-    ord("G"): _number(">d"),
-    0x8A: lambda machine: _integer(machine, "<B"),
-    0x8B: lambda machine: _integer(machine, "<i"),
-    ord("X"): lambda machine: machine.text("<I"),
-    0x8C: lambda machine: machine.text("<B"),
-    0x8D: lambda machine: machine.text("<Q"),
-    ord("t"): _tuple,
-    0x85: lambda machine: machine.tuple_of(1),
-    0x86: lambda machine: machine.tuple_of(2),
-    0x87: lambda machine: machine.tuple_of(3),
-    ord("a"): lambda machine: _single(machine, machine.append, 1),
-    ord("e"): lambda machine: machine.append(machine.marked()),
-    ord("s"): lambda machine: _single(machine, machine.set_items, 2),
-    ord("u"): lambda machine: machine.set_items(machine.marked()),
-    ord("q"): _put("<B"),
-    ord("r"): _put("<I"),
-    0x94: _memoize,
-    ord("h"): _get("<B"),
-    ord("j"): _get("<I"),
+_STEPS: dict[str, Callable[[_Machine, Any], None]] = {
+    "PROTO": _nothing,
+    "FRAME": _nothing,
+    "MARK": _constant(lambda: _MARK),
+    "EMPTY_LIST": _constant(list),
+    "EMPTY_DICT": _constant(dict),
+    "EMPTY_TUPLE": _constant(tuple),
+    "NONE": _constant(lambda: None),
+    "NEWTRUE": _constant(lambda: True),
+    "NEWFALSE": _constant(lambda: False),
+    "BININT": _push,
+    "BININT1": _push,
+    "BININT2": _push,
+    "BINFLOAT": _push,
+    "LONG1": _integer,
+    "LONG4": _integer,
+    "BINUNICODE": _push,
+    "SHORT_BINUNICODE": _push,
+    "BINUNICODE8": _push,
+    "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.marked())),
+    "TUPLE1": _tuple_of(1),
+    "TUPLE2": _tuple_of(2),
+    "TUPLE3": _tuple_of(3),
+    "APPEND": lambda machine, _: machine.append(machine.last(1)),
+    "APPENDS": lambda machine, _: machine.append(machine.marked()),
+    "SETITEM": lambda machine, _: machine.set_items(machine.last(2)),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.marked()),
+    "BINPUT": _put,
+    "LONG_BINPUT": _put,
+    "MEMOIZE": _put,
+    "BINGET": lambda machine, number: machine.stack.append(machine.memo[number]),
+    "LONG_BINGET": lambda machine, number: machine.stack.append(machine.memo[number]),
 }
-"""What each known instruction does, by its code."""
+"""What each known instruction does."""

@@ -203,7 +203,8 @@ def _print_break_even(
     """Print what each faster cluster may cost, one sentence each; `lacking` have costs without a price."""
     if not found:
         return
-    print_line(console, "Break-even price of a GPU-hour, at which a token costs the same on both")
+    title = "Break-even price of a GPU-hour, at which a token costs the same on both"
+    print_line(console, wrapped(title, width=console.width))
     for each in found:
         faster, slower = numbers[each.faster], numbers[each.slower]
         words = f"a GPU of {faster} may cost {_ratio(each.price_ratio)} times one of {slower}"

@@ -117,6 +117,9 @@ class DoctorResult(PublishedResult):
     proof: dict[str, ProofResult] = Field(description="Of each field of transport.")
     findings: list[FindingResult]
     shortfalls: list[ShortfallResult] = Field(description="Against the cluster that was given.")
+    unknown_warnings: list[EvidenceResult] = Field(
+        description="Warnings of NCCL that are there and that no finding reads, the first of each text."
+    )
     unread: list[str] = Field(description="Inputs that could not be used, and why.")
     baseline: BaselineResult | None = Field(
         default=None, description="Against a good run; None without --baseline."
@@ -140,6 +143,7 @@ def doctor_result(diagnosis: Diagnosis) -> DoctorResult:
         proof={name: _proof(each) for name, each in used.items()},
         findings=[finding_result(each) for each in diagnosis.findings],
         shortfalls=[_shortfall(each) for each in diagnosis.shortfalls],
+        unknown_warnings=[_evidence(each) for each in diagnosis.unknown],
         unread=list(diagnosis.unread),
         baseline=None if diagnosis.comparison is None else _baseline(diagnosis.comparison),
     )

@@ -72,6 +72,11 @@ def print_doctor(result: DoctorResult, console: Console) -> None:
     for number, finding in enumerate(result.findings, start=1):
         print_line(console)
         _print_finding(number, finding, console)
+    if result.unknown_warnings:
+        print_line(console)
+        print_line(console, "Warnings that are not known", style="bold")
+    for line in result.unknown_warnings:
+        print_line(console, cited(line, console.width, indent=2))
 
 
 def _print_verdict(result: DoctorResult, console: Console) -> None:

@@ -45,8 +45,9 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
     InputError
         If its switch is not known.
     """
+    from linkwise.cluster.parts import switch_ends
     from linkwise.network.built_fabric import build
-    from linkwise.network.clos import parts_of, ports_for
+    from linkwise.network.clos import parts_of
     from linkwise.network.link_cuts import link_bisection
     from linkwise.network.link_failures import worst_link_failures
     from linkwise.network.link_graph import graph_of, link_counts
@@ -70,7 +71,7 @@ def link_fabric_result(cluster: Cluster) -> FabricResult:
         gpus=installed_gpus(cluster),
         tiers=int(graph.tiers.max()),
         networks=len(np.unique(graph.networks())),
-        ports=ports_for(switch, link.name),
+        ports=switch_ends(switch, link.name),
         switches=_switches(graph),
         cables=_cables(graph, counts.node_cables),
         optics=optics_result(built.optics),

@@ -5,13 +5,13 @@ The cluster doubles again and again, and the global batch with it (weak scaling)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from linkwise.cluster.growth import grown_cluster, growth_limit
 from linkwise.errors import InputError
+from linkwise.network.clos import priced_wiring, unwired_words
 from linkwise.search.comparison import exposed_s
 from linkwise.search.search import plan
 
@@ -102,19 +102,16 @@ def network_wall(
         No size above it, but for the first [GPUs].
     share_fraction
         The share of the step that is called the wall [1].
+    scaling
+        Whether the global batch grows, too.
+
+    Notes
+    -----
+    A fabric that can be wired at first grows as far as it can: a leaf-spine fabric by a third tier.
     """
-    limit = growth_limit(cluster)
-    sizes = list(_doublings(cluster, most_gpus))
-    wired = [
-        times for times in sizes if limit is None or cluster.nodes * times <= max(limit[0], cluster.nodes)
-    ]
-    return Wall(
-        share_fraction=share_fraction,
-        points=tuple(
-            _point(grown_job(job, times, scaling), grown_cluster(cluster, times)) for times in wired
-        ),
-        stopped=limit[1] if limit is not None and len(wired) < len(sizes) else None,
-    )
+    sizes, stopped = _sizes(cluster, most_gpus)
+    points = (_point(grown_job(job, times, scaling), grown) for times, grown in sizes)
+    return Wall(share_fraction=share_fraction, points=tuple(points), stopped=stopped)
 
 
 def grown_job(job: Job, times: int, scaling: Scaling) -> Job:
@@ -134,11 +131,28 @@ def grown_job(job: Job, times: int, scaling: Scaling) -> Job:
     return replace(job, global_batch=batch, layout=layout)
 
 
-def _doublings(cluster: Cluster, most_gpus: int) -> Iterator[int]:
+def _sizes(cluster: Cluster, most_gpus: int) -> tuple[list[tuple[int, Cluster]], str | None]:
+    """Return the doublings of a cluster whose fabric can be wired, and why there are no more of them."""
+    limit, wired = growth_limit(cluster), _is_wired(cluster)
+    found: list[tuple[int, Cluster]] = []
     times = 1
     while times == 1 or cluster.gpus * times <= most_gpus:
-        yield times
+        grown = grown_cluster(cluster, times)
+        if limit is not None and grown.nodes > max(limit[0], cluster.nodes):
+            return found, limit[1]
+        if wired and not _is_wired(grown):
+            return found, unwired_words(grown)
+        found.append((times, grown))
         times *= 2
+    return found, None
+
+
+def _is_wired(cluster: Cluster) -> bool:
+    try:
+        priced_wiring(cluster)
+    except InputError:
+        return False
+    return True
 
 
 def _point(job: Job, cluster: Cluster) -> WallPoint:

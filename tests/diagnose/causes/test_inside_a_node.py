@@ -117,6 +117,7 @@ def test_oom_wins_over_its_echoes(job, causes):
 @pytest.mark.parametrize("line", [
     "NVRM: Xid (PCI:0000:66:00): 79, pid=71811, name=python, GPU has fallen off the bus.",
     "NVRM: Xid (PCI:0000:66:00): 145, pid=71811, name=python, RLW_RXPIPE Nonfatal XC1 i0 Link 06",
+    "NVRM: Xid (PCI:0000:66:00): 45, pid=1, name=python, Ch 00000001 caused by previous Xid 145",
     "nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
 ])  # fmt: skip
 def test_gpu_hw_when_the_driver_reports_a_fault(job, causes, line):
@@ -126,6 +127,7 @@ def test_gpu_hw_when_the_driver_reports_a_fault(job, causes, line):
 @pytest.mark.parametrize("line", [
     "NVRM: Xid (PCI:0000:66:00): 13, pid=1, Graphics Exception",
     "NVRM: Xid (PCI:0000:66:00): 45, pid=1, Ch 0000000c",
+    "NVRM: Xid (PCI:0000:66:00): 45, pid=1, Ch 0000000c caused by previous Xid 13",
 ])  # fmt: skip
 def test_faults_of_programs_are_no_gpu_hw(job, causes, line):
     assert causes(job().healthy().raw(f"[88231.0] {line}")) == []
@@ -232,3 +234,52 @@ def test_topology_when_a_file_lacks_an_attribute(job, causes):
 
 def test_a_missing_attribute_as_notice_is_no_fault(job, causes):
     assert causes(job().say(0, "Attribute coll of node net not found").healthy()) == []
+
+
+def test_p2p_when_a_handle_cannot_be_made(job, causes):
+    log = (
+        job(hosts=1)
+        .start()
+        .fault(0, "hipIpcGetMemHandle failed : invalid argument", source="transport/p2p.cc")
+    )
+    assert causes(log)[0] == ("p2p", "broken", "medium")
+
+
+def test_topology_when_no_path_is_found_for_a_pattern(job, causes):
+    text = "Could not find a path for pattern 1, falling back to simple order"
+    assert causes(job().healthy().fault(0, text, source="graph/search.cc")) == [
+        ("topology", "slow", "medium")
+    ]
+
+
+def test_buffer_that_cannot_be_registered_is_no_fault_of_the_fabric(job, causes):
+    log = job(hosts=1, version=(2, 25, 1)).healthy()
+    log.fault(0, "Cuda failure 1 'invalid argument'", source="transport/nvls.cc")
+    log.fault(0, "rank 0 failed to NVLS register sendbuff 0x7 sendbuffSize 8 recvbuff 0x7 recvbuffSize 8")
+    assert "fabric_manager" not in {each[0] for each in causes(log)}
+
+
+@pytest.mark.parametrize(("text", "is_told"), [
+    ("Failed: Cuda error /w/custom_all_reduce.cuh:7 'peer access is not supported between these two devices'", True),
+    ("Custom allreduce is disabled because your platform lacks GPU P2P capability", False),
+])  # fmt: skip
+def test_p2p_when_a_program_asks_for_peer_access_that_is_not_there(causes, text, is_told):
+    assert (("p2p", "broken", "high") in causes(text + "\n")) is is_told
+
+
+def test_fine_grained_memory_that_rccl_misses_is_harmless(job, doctor):
+    text = 'Missing "HSA_FORCE_FINE_GRAIN_PCIE=1" from environment which can lead to low RCCL performance'
+    found = doctor(job(hosts=1).healthy().fault(0, text, source="init.cc"))
+    assert (found.verdict, [each.cause for each in found.findings], found.unknown) == (
+        "healthy",
+        ["harmless"],
+        (),
+    )
+
+
+@pytest.mark.parametrize(("text", "found"), [
+    ("no CUDA-capable device is detected", [("container", "broken", "medium")]),
+    ("all CUDA-capable devices are busy or unavailable", []),
+])  # fmt: skip
+def test_container_without_gpus(job, causes, text, found):
+    assert causes(job().start().fault(1, f"Cuda failure 100 '{text}'", source="init.cc")) == found

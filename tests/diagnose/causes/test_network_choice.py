@@ -1,5 +1,7 @@
 """Which network is used: sockets by design and by fault, EFA."""
 
+import pytest
+
 
 def test_healthy_job_over_infiniband_has_no_finding(job, causes):
     assert causes(job().healthy()) == []
@@ -98,3 +100,57 @@ def test_efa_without_gpudirect_is_healthy_on_a_platform_without(job, causes):
             "NET/OFI Running on g5.48xlarge platform, Setting NCCL_TOPO_FILE environment variable to /x.xml",
         )
     assert causes(log.choose().init().connect().init("COMPLETE")) == []
+
+
+def test_socket_fallback_when_sockets_go_over_an_infiniband_interface(job, causes):
+    log = job(network="Socket", version=(2, 18, 5))
+    for rank in range(4):
+        log.say(rank, "NET/IB : No device found.").say(
+            rank, f"NET/Socket : Using [0]ibp12s0:10.9.0.{rank // 2 + 1}<0>"
+        )
+        log.say(rank, "Using network Socket")
+    assert causes(log.init().connect().init("COMPLETE")) == [("socket_fallback", "slow", "medium")]
+
+
+def test_one_node_over_an_infiniband_interface_is_no_fallback(job, causes):
+    log = job(hosts=1, network="Socket").say(0, "NET/IB : No device found.")
+    log.say(0, "NET/Socket : Using [0]ib0:10.9.0.1<0>").say(0, "Using network Socket")
+    assert causes(log.init().connect().init("COMPLETE")) == []
+
+
+def test_efa_when_its_plugin_warns_of_anything(job, causes):
+    log = job(network="Socket").start()
+    log.fault(0, "NET/OFI Could not make a completion queue. RC: -12", source="nccl_ofi_rdma")
+    assert causes(log.choose().init().connect().init("COMPLETE")) == [("efa", "slow", "medium")]
+
+
+def test_efa_plugin_that_finds_no_device_on_one_node_is_harmless(job, causes):
+    log = job(hosts=1, network="Socket").start()
+    log.fault(0, "NET/OFI Only EFA provider is supported", source="ofi_init")
+    assert causes(log.choose().init().connect().init("COMPLETE")) == []
+
+
+def test_notes_of_the_efa_plugin_are_no_fault(job, causes):
+    log = job(network="AWS Libfabric").start().say(0, "NET/OFI Setting FI_OPT_EFA_SENDRECV not supported.")
+    assert causes(log.say(0, "NET/OFI Selected Provider is efa (found 4 nics)")) == []
+
+
+@pytest.mark.parametrize("text", [
+    "Could not find ncclGetVersion symbol",
+    "pciPath: Could not find real path of /sys/class/pci_bus/0000:10/device",
+    "Error opening file: /sys/devices/virtual/dmi/id/product_name",
+])  # fmt: skip
+def test_what_the_efa_plugin_goes_on_without_is_harmless(job, doctor, text):
+    log = job(network="AWS Libfabric").start().fault(0, f"NET/OFI {text}", source="nccl_net_ofi_init")
+    found = doctor(log.choose().init().connect().init("COMPLETE"))
+    assert (found.verdict, {each.severity for each in found.findings}) == ("healthy", {"harmless"})
+
+
+@pytest.mark.parametrize("text", [
+    "nccl_net_ofi_rdma_init:7978 NCCL WARN NET/OFI Initializing plugin failed",
+    "Unable to find a protocol that worked.  Failing initialization.",
+    "Operation with NULL context completed with error",
+])  # fmt: skip
+def test_what_stops_the_efa_plugin_is_a_fault(job, doctor, text):
+    log = job(network="Socket").start().fault(0, f"NET/OFI {text}", source="nccl_net_ofi_create_plugin")
+    assert doctor(log.choose().init().connect().init("COMPLETE")).findings[0].severity == "slow"

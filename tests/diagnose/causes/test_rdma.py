@@ -206,3 +206,76 @@ def test_a_flush_alone_is_named_an_echo(job, doctor):
     text = "NET/IB : Got completion from peer 10.0.0.2<5> with status=5 opcode=0 len=9 vendor err 249 (Send)"
     first = doctor(job().healthy().fault(1, text, source=_IB)).findings[0]
     assert (first.cause, first.confidence) == ("ib_error", "low")
+
+
+def test_gdr_off_when_only_the_line_of_the_device_is_there(causes):
+    assert causes("INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'\n") == [
+        ("gdr_off", "slow", "high")
+    ]
+
+
+def test_gdr_off_needs_a_device_in_use(job, causes):
+    log = job(network="Socket").healthy().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'")
+    assert "gdr_off" not in {each[0] for each in causes(log)}
+
+
+def test_rate_that_a_nic_does_not_tell_is_harmless(job, doctor):
+    log = job(version=(2, 30, 7)).start()
+    log.fault(
+        0,
+        "Call to ibv_query_port_speed failed with error Protocol not supported errno 93",
+        source="ibvwrap.cc",
+    )
+    found = doctor(log.choose().init().connect().init("COMPLETE"))
+    assert (found.verdict, [each.cause for each in found.findings]) == ("healthy", ["harmless"])
+
+
+def test_other_query_that_fails_is_an_error(job, causes):
+    log = (
+        job()
+        .healthy()
+        .fault(0, "Call to ibv_query_port failed with error Input/output error", source="ibvwrap.cc")
+    )
+    assert causes(log)[0][0] == "ib_error"
+
+
+def test_sharp_when_its_library_complains_outside_of_nccl(doctor):
+    found = doctor(
+        "[n1:0:77 - context.c:4] ERROR sharp_get_local_data failed: Cannot create SHARP job(-11)\n"
+    )
+    assert found.findings[0].cause == "sharp"
+
+
+def test_acs_iommu_when_rccl_misses_a_setting_and_the_job_failed(job, causes):
+    text = 'Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!'
+    assert causes(job().healthy().fault(0, text, source="init.cc")) == []
+    failed = (
+        job()
+        .start()
+        .fault(0, text, source="init.cc")
+        .raw("n00: Test NCCL failure common.cu:1 'internal error'")
+    )
+    assert causes(failed) == [("acs_iommu", "broken", "low")]
+
+
+def test_missing_gdr_is_no_fault_on_omni_path(job, causes):
+    log = job(gdr=False).start().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'")
+    text = log.choose().init().connect().init("COMPLETE").text
+    assert causes(text.replace("mlx5_", "hfi1_")) == []
+
+
+def test_missing_gdr_is_told_where_other_devices_stand_beside_omni_path(job, causes):
+    log = job(gdr=False).start().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'hfi1_0'")
+    log.say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 1 'mlx5_0'")
+    assert causes(log.choose().init().connect().init("COMPLETE")) == [("gdr_off", "slow", "high")]
+
+
+@pytest.mark.parametrize(("gpu", "is_told"), [("NVIDIA GB10", False), ("NVIDIA H100 80GB HBM3", True)])
+def test_missing_gdr_is_no_fault_of_gb10(job, causes, gpu, is_told):
+    log = job(gdr=False).start().say(0, "NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'")
+    log.raw("# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20")
+    log.raw("# Using devices", f"#  Rank  0 Group  0 Pid   1000 on n00 device  0 [0x01] {gpu}")
+    log.raw("#       size  count  type  redop  root   time  algbw  busbw #wrong   time  algbw  busbw #wrong")
+    log.raw("        8192   2048 float    sum    -1  35.15   0.23   0.23      0  35.15   0.23   0.23      0")
+    found = causes(log.choose().init().connect().init("COMPLETE"))
+    assert ("gdr_off" in {each[0] for each in found}) is is_told

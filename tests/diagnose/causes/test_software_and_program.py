@@ -170,3 +170,63 @@ def test_harmless_notices_leave_the_job_healthy(job, doctor):
     )
     found = doctor(log.healthy())
     assert (found.verdict, [each.cause for each in found.findings]) == ("healthy", ["harmless"])
+
+
+def test_version_when_the_program_was_built_with_another(job, causes):
+    text = "This application was compiled with NCCL version 2.29.7, but is running with NCCL library version 2.30.7."
+    log = (
+        job(version=(2, 30, 7))
+        .start()
+        .fault(0, f"NCCL library is not backwards compatible. {text}", source="init.cc")
+    )
+    assert causes(log) == [("version", "broken", "high")]
+
+
+def test_driver_when_its_library_is_missing_and_the_job_failed(job, causes):
+    text = "Failed to find CUDA library libcuda.so (NCCL_CUDA_PATH='') : libcuda.so: cannot open shared object file"
+    assert causes(job(version=(2, 18, 5)).fault(0, text, source="misc/cudawrap.cc").healthy()) == []
+    log = (
+        job()
+        .fault(0, text, source="misc/cudawrap.cc")
+        .raw("x NCCL error in: y.cpp:1, unhandled cuda error, NCCL version 2.18.5")
+    )
+    assert causes(log) == [("driver", "broken", "medium")]
+
+
+def test_driver_when_nvml_is_missing(job, causes):
+    log = job().fault(0, "Failed to open libnvidia-ml.so.1", source="misc/nvmlwrap.cc")
+    assert causes(log) == [("driver", "broken", "medium")]
+
+
+@pytest.mark.parametrize(("version", "found"), [
+    ((2, 20, 3), [("nccl_bug", "broken", "medium")]),
+    ((2, 20, 5), []),
+])  # fmt: skip
+def test_nccl_bug_when_two_communicators_take_one_name(job, causes, version, found):
+    text = "UDS: Binding to socket /tmp/nccl-socket-1-ab failed : Address already in use (98)"
+    assert causes(job(version=version).start().fault(0, text, source="misc/ipcsocket.cc")) == found
+
+
+def test_desync_is_weak_when_counts_differ_in_one_snapshot(causes):
+    log = "#0-0 (fa93) MISMATCH\n  Communicator ranks have different AllGather operation counts\n"
+    assert causes(log) == [("desync", "broken", "low")]
+
+
+def test_version_is_weak_when_a_communicator_has_lost_its_marks(job, causes):
+    log = job().healthy().fault(0, "Error: corrupted comm object detected", source="misc/argcheck.cc")
+    assert causes(log) == [("version", "broken", "low")]
+
+
+def test_oom_when_xla_quotes_it(causes):
+    said = "NCCL operation ncclCommInitRank(&comm, n, id, r) failed: unhandled cuda error (run with NCCL_DEBUG=INFO)."
+    quoted = (
+        "Last NCCL warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; scope: x"
+    )
+    assert causes(f"{said} {quoted}\n")[0][:2] == ("oom", "broken")
+
+
+def test_xla_alone_is_broken_without_a_cause(doctor):
+    found = doctor(
+        "NCCL operation ncclAllReduce(a, b) failed: invalid argument (run with NCCL_DEBUG=WARN).\n"
+    )
+    assert (found.verdict, found.findings) == ("broken", ())

@@ -53,6 +53,14 @@ def test_socket_ifname_when_the_interface_reaches_no_other_host(job, causes, int
     assert causes(log)[0] == ("socket_ifname", "broken", "high")
 
 
+@pytest.mark.parametrize(("peer", "confidence"), [("169.254.9.18", ["medium"]), ("10.254.9.18", [])])
+def test_socket_ifname_when_the_peer_gave_an_address_of_one_link(doctor, peer, confidence):
+    found = doctor(
+        f"h:17:52 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to {peer}<42219> failed : Software caused connection abort\n"
+    )
+    assert [each.confidence for each in found.findings if each.cause == "socket_ifname"] == confidence
+
+
 def test_socket_ifname_when_the_filter_matches_nothing(job, doctor):
     log = job().start(settings=[("NCCL_SOCKET_IFNAME", "ib9")])
     log.fault(2, "Bootstrap : no socket interface found", source="bootstrap.cc")
@@ -109,3 +117,16 @@ def test_ports_when_none_is_left_to_bind(job, causes):
         "broken",
         "high",
     )
+
+
+def test_port_of_the_status_service_that_is_taken_is_harmless(job, doctor):
+    log = job(hosts=1, version=(2, 27, 5)).start()
+    log.fault(0, "Call to bind failed: Address already in use", source="ras/client_support.cc")
+    log.say(0, "RAS failed to establish a client listening socket at localhost:28028")
+    found = doctor(log.init().connect().init("COMPLETE"))
+    assert (found.verdict, [each.cause for each in found.findings]) == ("healthy", ["harmless"])
+
+
+def test_ports_when_nccl_itself_cannot_bind(job, causes):
+    log = job().start().fault(0, "Call to bind failed: Address already in use", source="misc/socket.cc")
+    assert causes(log)[0][:2] == ("ports", "broken")

@@ -46,7 +46,7 @@ export TORCH_FR_DUMP_TEMP_FILE="$logs/flight-recorder-rank-"
 mapfile -t arguments < "$folder/megatron.args"
 exec timeout --foreground --kill-after=60 86400 \
     torchrun --nnodes=16 --nproc-per-node=4 \
-    --node-rank="$node_rank" --master-addr="$head" --master-port=29500 \
+    --node-rank="$node_rank" --master-addr="$head" --master-port="${MASTER_PORT:-29500}" \
     --rdzv-id=deepseek-v3-gb200-nvl72-16 --log-dir="$logs/node-$node_rank" --redirects=3 --tee=0:3 \
     pretrain_gpt.py "${arguments[@]}" \
     "$@"

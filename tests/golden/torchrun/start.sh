@@ -50,7 +50,7 @@ export TORCH_FR_DUMP_TEMP_FILE="$logs/flight-recorder-rank-"
 mapfile -t arguments < "$folder/megatron.args"
 exec timeout --foreground --kill-after=60 86400 \
     torchrun --nnodes=8 --nproc-per-node=8 \
-    --node-rank="$node_rank" --master-addr="$head" --master-port=29500 \
+    --node-rank="$node_rank" --master-addr="$head" --master-port="${MASTER_PORT:-29500}" \
     --rdzv-id=llama-3-1-70b-dgx-h100-8 --log-dir="$logs/node-$node_rank" --redirects=3 --tee=0:3 \
     pretrain_gpt.py "${arguments[@]}" \
     "$@"

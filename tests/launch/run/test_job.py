@@ -146,6 +146,7 @@ def test_a_program_that_is_not_there_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("sys.executable", "/no/such/python")
     with pytest.raises(InputError, match="cannot start /no/such/python"):
         play("", tmp_path)
+    assert record_of(tmp_path)["outcome"] == "not started"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -156,7 +157,8 @@ def test_an_interrupt_stops_the_job_and_is_recorded(tmp_path, number):
     )
     launcher = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 20
-    while not (tmp_path / "samples.jsonl").exists() or not (tmp_path / "samples.jsonl").read_text():
+    samples = tmp_path / "samples.jsonl"
+    while not samples.exists() or samples.read_text().count("\n") < 2:
         assert time.monotonic() < until
         time.sleep(0.05)
     os.kill(launcher.pid, number)

@@ -142,3 +142,102 @@ def test_host_lines_are_found_without_a_prefix():
         "[12.3] NVRM: Xid (PCI:0000:66:00): 79, pid=1, name=x\nACSCtl: SrcValid+ TransBlk-\nmax locked memory (kbytes, -l) 64\n"
     )
     assert set(log.sightings) == {"xid", "acs", "memlock_limit"}
+
+
+def test_escapes_of_a_web_page_are_undone():
+    log = _log(
+        f"{_P}Bootstrap : Using eth0:10.0.0.1&lt;0&gt;\n{_P}Channel 00/0 : 0[0] -&gt; 1[1] via P2P/IPC\n"
+    )
+    assert _one(log, "bootstrap").fields["address"] == "10.0.0.1"
+    assert [(each.rank, each.peer) for each in log.channels] == [(0, 1)]
+
+
+def test_ampersands_of_other_text_stay():
+    assert _one(_log("PATH=a&amp;b\nNCCL_IB_HCA=a&amp;b\n"), "setting").fields["value"] == "a&amp;b"
+
+
+def test_lines_that_were_joined_are_told_apart():
+    log = _log("[0] NCCL INFO NCCL_IB_DISABLE set by environment to 0. [0] NCCL INFO Using network Socket\n")
+    assert _one(log, "setting").fields["value"] == "0"
+    assert _one(log, "network").fields["name"] == "Socket"
+
+
+@pytest.mark.parametrize(("start", "host", "source"), [
+    ("<host>:33:105 [2] misc/socket.cc:57", "<host>", "misc/socket.cc"),
+    ("[1,0]<stdout>:n1:33:105 [2] misc/socket.cc:57", "n1", "misc/socket.cc"),
+    ("transport/nvls.cc:158", None, "transport/nvls.cc"),
+    ("> `transport/nvls.cc:158 (nvlsBind)", None, "transport/nvls.cc"),
+    ("h:1:2 [0] int create(plugin_t**):418", "h", "int create(plugin_t**)"),
+    ("step 3:158", None, ""),
+])  # fmt: skip
+def test_prefix_that_was_masked_or_left_out(start, host, source):
+    found = _one(_log(f"{start} NCCL WARN Cuda failure 1 'invalid argument'\n"), "cuda_failure")
+    assert (found.host, found.source) == (host, source)
+
+
+def test_quotation_that_was_cut_is_read():
+    found = _one(
+        _log("h:1:2 [0] transport/nvls.cc:2 NCCL WARN Cuda failure 999 'unknown err\n"), "cuda_failure"
+    )
+    assert (found.fields["number"], found.fields["text"]) == ("999", "unknown err")
+
+
+def test_last_error_that_no_message_is_stays_visible():
+    log = _log(
+        "ncclInvalidArgument: Invalid value for an argument.\nLast error:\nReduce : root 9 is of no use\n"
+    )
+    assert (_one(log, "warning").fields["text"], _one(log, "warning").level) == (
+        "Reduce : root 9 is of no use",
+        "LAST",
+    )
+
+
+def test_no_last_error_is_no_warning():
+    assert "warning" not in _log("x, NCCL version 2.19.3\nLast error:\n\n").sightings
+
+
+@pytest.mark.parametrize(("text", "what"), [
+    ("2 | INFO NET/IB : GPU Direct RDMA Disabled for HCA 0 'mlx5_0'", "gdr_hca"),
+    ("it said Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 4000", "duplicate_gpu"),
+    ("10.0.0.1: WARN: Function: find_provider Line: 5: NET/OFI Could not open the domain", "ofi_failed"),
+])  # fmt: skip
+def test_text_of_nccl_is_known_without_its_prefix(text, what):
+    assert _one(_log(text + "\n"), what)
+
+
+@pytest.mark.parametrize("text", [
+    "how to solve Duplicate GPU detected errors",
+    "GPU Direct RDMA is on",
+    "10.0.0.1: INFO: Function: ofi_init Line: 1: NET/OFI Setting RDMAV_FORK_SAFE",
+])  # fmt: skip
+def test_words_about_a_text_of_nccl_are_none(text):
+    assert not {"duplicate_gpu", "gdr_hca", "ofi_failed"} & set(_log(text + "\n").sightings)
+
+
+def test_warning_whose_text_begins_with_the_name_of_the_library():
+    found = _one(_log("h:1:2 [0] init.cc:1 NCCL WARN NCCL cannot use more than 8 plane IDs.\n"), "warning")
+    assert (found.host, found.fields["text"]) == ("h", "NCCL cannot use more than 8 plane IDs.")
+
+
+@pytest.mark.parametrize(("quoted", "what"), [
+    ("Last NCCL warning(error) log entry (may be unrelated) 'Cuda failure 2 'out of memory''.; current scope: x.", "cuda_failure"),
+    ("invalid usage ... Last NCCL warning(error): 'Bootstrap : no socket interface found'", "interface_none"),
+    ("Last NCCL warning(error) log entry (may be unrelated) 'Flux capacitor overflows'.", "warning"),
+])  # fmt: skip
+def test_last_warning_that_xla_quotes(quoted, what):
+    found = _one(
+        _log(f"INTERNAL: NCCL operation ncclCommInitRank(&comm, n) failed: unhandled error. {quoted}\n"), what
+    )
+    assert found.level == "LAST"
+
+
+def test_empty_quotation_of_xla_is_no_warning():
+    assert (
+        "warning"
+        not in _log("Last NCCL warning(error) log entry (may be unrelated) ''.: while running\n").sightings
+    )
+
+
+def test_device_that_the_plugin_of_hpcx_enables():
+    found = _one(_log(f"{_P}NET/IB : GPU Direct RDMA (DMABUF) enabled for HCA 1 'roceP2p1s0f1\n"), "gdr_hca")
+    assert (found.fields["state"], found.fields["hca"]) == ("enabled", "roceP2p1s0f1")

@@ -52,7 +52,21 @@ def acs_iommu(facts: Facts) -> Finding | None:
             f"GPUDirect RDMA is in use, and the bus bandwidth stays at {fraction:.0%} of the slowest NICs"
             " that could carry it. Traffic that ACS redirects through the CPU runs at about that.",
         )
-    return None
+    return _setting_missing(facts)
+
+
+def _setting_missing(facts: Facts) -> Finding | None:
+    """Find RCCL's word that the kernel was booted without a setting of the IOMMU; most jobs run without."""
+    lines = facts.warned("iommu_setting_missing")
+    if not lines:
+        return None
+    return _found(
+        Severity.BROKEN if facts.has_failed else Severity.HARMLESS,
+        Confidence.LOW,
+        list(lines),
+        f"RCCL finds no {lines[0].fields['setting']} among the kernel's settings, without which an IOMMU may"
+        " stand between the GPUs. It says so on every such host, also where all is well.",
+    )
 
 
 def _found(

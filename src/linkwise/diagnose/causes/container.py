@@ -19,7 +19,8 @@ def container(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _without_capabilities(facts) or _foreign_devices(facts) or _isolated_gpus(facts)
+    rules = (_without_capabilities, _foreign_devices, _without_gpus, _isolated_gpus)
+    return next((found for rule in rules if (found := rule(facts)) is not None), None)
 
 
 def _without_capabilities(facts: Facts) -> Finding | None:
@@ -70,6 +71,29 @@ def _foreign_devices(facts: Facts) -> Finding | None:
             "rdma system set netns exclusive on the host, so that a container lists its own alone",
         ),
         check="show_gids and ls /sys/class/infiniband, inside the container",
+    )
+
+
+def _without_gpus(facts: Facts) -> Finding | None:
+    """Find CUDA's word that a process sees no GPU at all: cudaErrorNoDevice, 100."""
+    lines = [
+        each
+        for each in (*facts.warned("cuda_failure"), *facts.seen("cuda_error"))
+        if "no CUDA-capable device is detected" in each.fields.get("text", "")
+    ]
+    if not lines:
+        return None
+    return _found(
+        Severity.BROKEN,
+        Confidence.MEDIUM,
+        list(lines),
+        explanation="A process sees no GPU: its container was started without any, the launcher or"
+        " CUDA_VISIBLE_DEVICES gives it none, or the driver of the host has lost them.",
+        fix=(
+            "start the container with its GPUs: --gpus all, or the resource nvidia.com/gpu on Kubernetes",
+            "compare CUDA_VISIBLE_DEVICES and the GPUs per task that the launcher was asked for",
+        ),
+        check="nvidia-smi -L and env | grep VISIBLE_DEVICES, where the process runs; dmesg | grep NVRM",
     )
 
 

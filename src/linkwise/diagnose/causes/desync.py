@@ -38,7 +38,7 @@ def desync(facts: Facts) -> Finding | None:
             "NCCL sees ranks of one communicator call collectives of different size or kind.",
         )
     if not timeouts:
-        return None
+        return _counted_apart(facts)
     behind = _behind(facts, timeouts)
     if behind:
         ranks = ", ".join(str(each.rank) for each in behind[:8])
@@ -77,6 +77,19 @@ def _dumped(facts: Facts) -> Finding | None:
         [*parting.evidence, *facts.seen("watchdog_timeout")],
         parting.text[0].upper() + parting.text[1:],
         where=[f"rank {rank}" for rank in parting.ranks],
+    )
+
+
+def _counted_apart(facts: Facts) -> Finding | None:
+    """Find operation counts that differ in a table of NCCL's status service; one table may catch them so."""
+    lines = facts.seen("ras_counts_differ")
+    if not lines:
+        return None
+    return _found(
+        Confidence.LOW,
+        list(lines),
+        "Some ranks have issued more collectives than others. In one snapshot that is chance; where a second"
+        " one, later, has the same numbers, those behind are stuck.",
     )
 
 

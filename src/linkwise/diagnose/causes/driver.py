@@ -22,7 +22,7 @@ def driver(facts: Facts) -> Finding | None:
         each for each in facts.seen("cuda_failure", "cuda_error", "nvml_failed") if _is_of_driver(each)
     ]
     if not lines and not insufficient:
-        return None
+        return _library_missing(facts)
     return finding(
         "driver",
         Severity.BROKEN,
@@ -38,6 +38,30 @@ def driver(facts: Facts) -> Finding | None:
             "or use an image with an older CUDA",
         ),
         next_check="nvidia-smi (CUDA Version at the top right is the most the driver takes)",
+    )
+
+
+def _library_missing(facts: Facts) -> Finding | None:
+    """Find that the driver's libraries are not where the process runs; NCCL can go on without some."""
+    lines = facts.warned("driver_library_missing")
+    if not lines:
+        return None
+    without = any("nvidia-ml" in each.fields["library"] for each in lines)
+    names = ", ".join(dict.fromkeys(each.fields["library"] for each in lines))
+    return finding(
+        "driver",
+        Severity.BROKEN if facts.has_failed or without else Severity.HARMLESS,
+        Confidence.MEDIUM,
+        proof=lines,
+        explanation=(
+            f"NCCL does not find {names} of the NVIDIA driver where the process runs: it is not in the"
+            " container, not in the library path, or the driver is too old to have it."
+        ),
+        fix=(
+            "start the container with --gpus all and NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+            "under WSL, put /usr/lib/wsl/lib into LD_LIBRARY_PATH",
+        ),
+        next_check="ldconfig -p | grep -E 'libcuda|libnvidia-ml', where the job runs; nvidia-smi",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Evidence, Sighting
@@ -9,6 +11,13 @@ from linkwise.readers.job_log.values import Evidence, Sighting
 __all__ = ["efa"]
 
 _WITH_GPUDIRECT = ("p4", "p5", "p6")
+_STOPS = re.compile(
+    r"[Ii]nitiali[sz](?:ation|ing plugin) failed"
+    r"|[Ff]ailed to (?:initiali[sz]e|find|open|create|register|allocate)"
+    r"|Unable to (?:find a protocol|create|open|allocate)|NCCL failure|fi_getinfo"
+    r"|(?:Could not|Couldn't|Cannot) (?:open|create|make|allocate|register|enable|bind|insert)"
+    r"|completed with error|RC: -(?!38\b)\d+"
+)
 
 
 def efa(facts: Facts) -> Finding | None:
@@ -19,7 +28,8 @@ def efa(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _refused(facts) or _without_provider(facts) or _without_plugin(facts) or _without_gpudirect(facts)
+    rules = (_refused, _without_provider, _failed, _without_plugin, _without_gpudirect)
+    return next((found for rule in rules if (found := rule(facts)) is not None), None)
 
 
 def _refused(facts: Facts) -> Finding | None:
@@ -64,6 +74,49 @@ def _without_provider(facts: Facts) -> Finding | None:
     )
 
 
+def _failed(facts: Facts) -> Finding | None:
+    """Find any other warning of the plug-in; what it warns of decides whether it stops, or only goes on."""
+    lines = facts.warned("ofi_failed")
+    if not lines:
+        return None
+    decisive = [each for each in lines if _stops_plugin(each.fields["text"])]
+    if not decisive:
+        return _noted(list(lines))
+    return _missing(
+        facts,
+        Confidence.MEDIUM,
+        list(decisive),
+        "The OFI plug-in says that it fails. NCCL goes on to the next network where there is one, and stops"
+        " where it does not.",
+    )
+
+
+def _stops_plugin(text: str) -> bool:
+    """Return whether the plug-in cannot go on after this warning.
+
+    Notes
+    -----
+    The texts are those of aws-ofi-nccl, https://github.com/aws/aws-ofi-nccl (src and include). Code 38 is
+    ENOSYS, which the plug-in meets where a provider lacks an option, and goes on without it.
+    """
+    return _STOPS.search(text) is not None
+
+
+def _noted(lines: list[Sighting | Evidence]) -> Finding:
+    return finding(
+        "efa",
+        Severity.HARMLESS,
+        Confidence.LOW,
+        proof=lines,
+        explanation=(
+            "The OFI plug-in warns of something that it goes on without, such as a path of the platform that"
+            " a container hides or an option that the provider lacks."
+        ),
+        fix=("nothing, as long as the log goes on to 'Selected provider'",),
+        next_check="look for 'Selected provider is' and for NET/AWS Libfabric in the channel lines",
+    )
+
+
 def _without_plugin(facts: Facts) -> Finding | None:
     devices = [
         output.evidence_at(number)
@@ -81,13 +134,19 @@ def _without_plugin(facts: Facts) -> Finding | None:
     )
 
 
+def _severity(facts: Facts) -> Severity:
+    if facts.is_one_node and not facts.has_failed:
+        return Severity.HARMLESS
+    return Severity.SLOW if _is_on_sockets(facts) or not facts.has_failed else Severity.BROKEN
+
+
 def _missing(
     facts: Facts, confidence: Confidence, proof: list[Sighting | Evidence], explanation: str
 ) -> Finding:
     chosen = [each for each in facts.seen("network") if each.fields["name"] == "Socket"]
     return finding(
         "efa",
-        Severity.SLOW if _is_on_sockets(facts) or not facts.has_failed else Severity.BROKEN,
+        _severity(facts),
         confidence,
         proof=[*proof, *chosen],
         explanation=explanation,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import ChannelUse, Evidence, Sighting
@@ -20,15 +22,19 @@ def gdr_off(facts: Facts) -> Finding | None:
     Notes
     -----
     The NIC's capability lines say whether the piece is there. Where they say it is and channels still lack
-    it, the
-    distance denies it, which is another cause; where neither side says anything the channels alone decide.
+    it, the distance denies it, which is another cause; where neither side says anything the channels alone
+    decide.
     """
+    if _is_without_by_design(facts):
+        return None
     over_ib = [each for each in facts.net_channels if each.network.startswith("IB")]
     without = [each for each in over_ib if not each.is_gpudirect]
     disabled = [each for each in facts.seen("gdr_hca") if each.fields["state"] == "Disabled"]
     if (not without and not (disabled and not over_ib)) or _is_denied_by_distance(facts) or facts.is_one_node:
         return None
-    if not facts.is_rdma or _is_switched_off(facts):
+    # NCCL says it of an RDMA device in use, so that the line alone tells of one where no other line does.
+    is_rdma = facts.is_rdma or bool(disabled and not facts.networks and not facts.net_channels)
+    if not is_rdma or _is_switched_off(facts):
         return None
     sure = _confidence(facts, over_ib, disabled)
     if sure is None:
@@ -47,6 +53,22 @@ def gdr_off(facts: Facts) -> Finding | None:
             " GDRDMA in the channel lines"
         ),
     )
+
+
+def _is_without_by_design(facts: Facts) -> bool:
+    """Return whether no module and no setting gives the platform GPUDirect RDMA.
+
+    Notes
+    -----
+    NCCL reaches Omni-Path (``hfi1``) by verbs, and prints ``GPU Direct RDMA Disabled`` for it:
+    https://github.com/NVIDIA/nccl/issues/333. GB10 has neither nvidia-peermem nor DMA-BUF:
+    https://forums.developer.nvidia.com/t/dgx-spark-gpudirect-rdma/348787.
+    """
+    devices = " ".join(each.fields.get("devices") or "" for each in facts.seen("ib_devices"))
+    named = {*re.findall(r"\](\w+?)_\d+:", devices)}
+    named |= {each.fields["hca"].partition("_")[0] for each in facts.seen("gdr_hca")}
+    is_omni_path = bool(named) and all(each == "hfi1" for each in named)
+    return is_omni_path or (bool(facts.gpus) and all(each.endswith("GB10") for each in facts.gpus))
 
 
 def _confidence(facts: Facts, over_ib: list[ChannelUse], disabled: list[Sighting]) -> Confidence | None:
@@ -74,7 +96,7 @@ def _are_nics_far(facts: Facts) -> bool:
 
 
 def _is_denied_by_distance(facts: Facts) -> bool:
-    enabled = any(each.fields["state"] == "Enabled" for each in facts.seen("gdr_hca"))
+    enabled = any(each.fields["state"].lower() == "enabled" for each in facts.seen("gdr_hca"))
     disabled = any(each.fields["state"] == "Disabled" for each in facts.seen("gdr_hca"))
     denied = any(each.fields["state"] == "Disabled" for each in facts.seen("gdr_path"))
     return denied and enabled and not disabled

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from linkwise.diagnose.degraded import degraded
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Sighting
@@ -14,8 +17,11 @@ _HARDWARE_XIDS = frozenset(
         148, 149, 150, 151, 154, 155, 156, 158, 160, 161, 163, 165, 167, 168, 170, 171, 172, 173,
     }
 )  # fmt: skip
-"""Xids that NVIDIA lists as of the GPU, its memory, its firmware or NVLink; 13, 31, 43 and 45 are of"
-" programs."""
+"""Xids that NVIDIA lists as of the GPU, its memory, its firmware or NVLink; 13, 31, 43 and 45 are of
+programs."""
+
+_CAUSED_BY = re.compile(r"caused by previous Xid (\d{1,4})\b")
+"""What the driver adds to Xid 45, the end of a channel, where another Xid led to it."""
 
 _HARDWARE_TEXTS = ("uncorrectable", "ECC error", "GPU is lost", "hardware stack error", "GPU requires reset")
 
@@ -32,12 +38,12 @@ def gpu_hw(facts: Facts) -> Finding | None:
     ----------
     NVIDIA, *XID errors*, catalogue of Xids, https://docs.nvidia.com/deploy/xid-errors, 2025.
     """
-    xids = [each for each in facts.seen("xid") if int(each.fields["xid"]) in _HARDWARE_XIDS]
+    xids = [each for each in facts.seen("xid") if _is_hardware_xid(each)]
     switches = [each for each in facts.seen("sxid") if "Non-fatal" not in each.fields.get("detail", "")]
     named = [each for each in facts.seen("cuda_failure", "cuda_error", "nvml_failed") if _is_hardware(each)]
     lines = [*xids, *switches, *facts.seen("gpu_lost"), *named]
     if not lines:
-        return None
+        return degraded(facts)
     return finding(
         "gpu_hw",
         Severity.BROKEN,
@@ -57,6 +63,11 @@ def gpu_hw(facts: Facts) -> Finding | None:
         ),
         next_check="dmesg | grep -E 'Xid|SXid'; nvidia-smi nvlink -e; nvidia-smi -q -d ECC",
     )
+
+
+def _is_hardware_xid(line: Sighting) -> bool:
+    earlier = _CAUSED_BY.search(line.fields["detail"])
+    return int(earlier[1] if earlier else line.fields["xid"]) in _HARDWARE_XIDS
 
 
 def _is_hardware(line: Sighting) -> bool:

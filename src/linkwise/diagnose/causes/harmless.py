@@ -13,6 +13,12 @@ _NOTICES = {
     "topology_gap": "a virtual machine does not show its PCIe links, and a topology file stands in for them",
     "cumem_host_off": "an optional kind of host memory is not available, and /dev/shm is used",
     "plugin_probe": "older interfaces of a plug-in were probed",
+    "ras_port": "another job of the host has the port that NCCL's status service asks for",
+    "port_speed_unread": "the NIC does not tell its rate in the newest way, and NCCL takes the older",
+    "setting_limited": "a setting outside its bounds is cut to them or left out",
+    "feature_left": "NCCL does without something that is optional",
+    "registration_failed": "a buffer is not registered, and data goes through NCCL's own",
+    "socket_steering": "the fast-socket plug-in cannot steer connections, and uses them as they come",
     "ib_verbs_missing": "there is no InfiniBand library, and NCCL goes on without",
 }
 

@@ -36,7 +36,7 @@ def ib_error(facts: Facts) -> Finding | None:
     lines: list[Sighting | Evidence] = [
         *first_failures(facts),
         *_calls(facts),
-        *facts.warned("link_layers_differ"),
+        *facts.warned("link_layers_differ", "resilient_device_failed"),
         *events,
         *completions(facts),
     ]
@@ -46,6 +46,9 @@ def ib_error(facts: Facts) -> Finding | None:
     limit = locked_memory(facts)
     if out_of_memory(facts) and limit is not None:
         lines.append(limit.evidence)
+    lines += facts.seen("port_losses")
+    if is_roce(facts):
+        lines += [each for each in facts.seen("pfc_enabled") if "1" not in each.fields["flags"]]
     return finding(
         "ib_error",
         Severity.BROKEN,
@@ -64,7 +67,7 @@ def _calls(facts: Facts) -> list[Sighting]:
     return [
         each
         for each in facts.warned("verbs")
-        if not each.fields["call"].startswith(("ibv_open_device", "ibv_reg_dmabuf"))
+        if not each.fields["call"].startswith(("ibv_open_device", "ibv_reg_dmabuf", "ibv_query_port_speed"))
         and all(each is not other for other in short)
     ]
 

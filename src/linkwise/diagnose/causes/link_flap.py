@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
-from linkwise.diagnose.verbs import completions, port_events
+from linkwise.diagnose.verbs import RETRY_EXCEEDED, completions, port_events
 
 __all__ = ["link_flap"]
 
@@ -20,7 +20,7 @@ def link_flap(facts: Facts) -> Finding | None:
     events = port_events(facts)
     down = facts.seen("link_down")
     if not events and not (down and completions(facts)):
-        return None
+        return _counted(facts)
     hosts = list(dict.fromkeys(each.host for each in events if each.host))
     has_failed = bool(completions(facts)) or facts.has_failed
     return finding(
@@ -38,4 +38,24 @@ def link_flap(facts: Facts) -> Finding | None:
             "NCCL_IB_TIMEOUT=22 NCCL_IB_RETRY_CNT=7 bridge an outage of some seconds",
         ),
         next_check="dmesg | grep -i 'link' and mlxlink -d DEVICE on the host named here; the switch's log",
+    )
+
+
+def _counted(facts: Facts) -> Finding | None:
+    """Find a transfer that no peer answered while the counter of a port says that its link went down."""
+    downs, unanswered = facts.seen("port_downs"), completions(facts, RETRY_EXCEEDED)
+    if not downs or not unanswered:
+        return None
+    return finding(
+        "link_flap",
+        Severity.BROKEN,
+        # The counter runs since the driver was loaded: the link may have gone down long before the job.
+        Confidence.LOW,
+        proof=[*unanswered, *downs],
+        explanation=(
+            "A peer did not answer, and the counter of a port says that its link went down at some time since"
+            " the host came up. Whether that was during the job the counter does not say."
+        ),
+        fix=("reseat or replace the cable or transceiver of the port that counts on; drain its host",),
+        next_check="read the counter again after the next failure; dmesg | grep -i 'link' on its host",
     )

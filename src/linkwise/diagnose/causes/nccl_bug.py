@@ -36,7 +36,7 @@ def nccl_bug(facts: Facts) -> Finding | None:
     """
     frames: list[Sighting | Evidence] = [*facts.seen("nccl_frame"), *_stack_lines(facts)]
     if not frames:
-        return None
+        return _name_taken(facts)
     version = facts.version
     importing = any(word in _text(each) for each in frames for word in _IMPORTING)
     is_known = importing and version is not None and _CUMEM_DEADLOCK[0] <= version[:2] <= _CUMEM_DEADLOCK[1]
@@ -56,6 +56,26 @@ def nccl_bug(facts: Facts) -> Finding | None:
             *(("NCCL_CUMEM_ENABLE=0 avoids it",) if importing else ()),
         ),
         next_check="py-spy dump --native on every rank: one that is elsewhere, or all in NCCL",
+    )
+
+
+def _name_taken(facts: Facts) -> Finding | None:
+    """Find two communicators of a process that ask for one name of a local socket, as in 2.20.3."""
+    lines = [each for each in facts.warned("uds_failed") if "already in use" in each.fields["text"]]
+    if not lines or facts.version not in {None, (2, 20, 3)}:
+        return None
+    return finding(
+        "nccl_bug",
+        Severity.BROKEN,
+        Confidence.MEDIUM if facts.version else Confidence.LOW,
+        proof=lines,
+        explanation=(
+            "Two communicators of a process ask for one name of a local socket. NCCL 2.20.3 does so after"
+            " ncclCommSplit, and 2.20.5 mends it; containers that share /tmp, and not their process"
+            " numbers, can collide likewise."
+        ),
+        fix=("use NCCL 2.20.5 or later",),
+        next_check="NCCL_DEBUG=VERSION; whether containers of the host mount one /tmp",
     )
 
 

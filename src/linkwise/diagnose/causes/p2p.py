@@ -34,6 +34,15 @@ def p2p(facts: Facts) -> Finding | None:
             if exhausted
             else "CUDA refuses peer access between two GPUs of a host, so NCCL cannot connect them.",
         )
+    if asked := facts.seen("peer_unsupported"):
+        # cudaErrorPeerAccessUnsupported (217) of a program that asks for peer access itself.
+        return _found(
+            Severity.BROKEN,
+            Confidence.HIGH,
+            list(asked),
+            "CUDA says that two GPUs have no peer access. A program that does not ask first, such as an"
+            " all-reduce of its own beside NCCL, stops there (vLLM: --disable-custom-all-reduce).",
+        )
     warned = facts.warned("p2p_nvlink_off")
     staged = shared_memory_despite_nvlink(facts)
     if warned:

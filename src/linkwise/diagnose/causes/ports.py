@@ -19,14 +19,14 @@ def ports(facts: Facts) -> Finding | None:
 
     Notes
     -----
-    NCCL lets the kernel choose its ports, so that *address in use* means that none is left; only the root of
-    an explicit
-    NCCL_COMM_ID asks for one of a number.
+    NCCL lets the kernel choose its ports, so that *address in use* means that none is left. Two things ask
+    for one of a number: the root of an explicit NCCL_COMM_ID, and the status service (RAS), whose port
+    another job of the host may have, which is harmless.
     """
     used = [
         each
         for each in facts.warned("bind_failed", "listen_failed")
-        if "already in use" in each.evidence.text
+        if "already in use" in each.evidence.text and not each.source.startswith("ras")
     ]
     none = [
         each for each in facts.warned("connect_failed") if "Cannot assign requested" in each.evidence.text

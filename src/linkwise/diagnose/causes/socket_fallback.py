@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
+from linkwise.diagnose.addresses import data_interfaces
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.diagnose.verbs import active_ports
 from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["socket_fallback"]
+
+# Linux calls them ib0, and by the place of the NIC ibp12s0 or ibs65.
+_IPOIB = re.compile(r"ib(?:\d|[ps]\d)")
 
 
 def socket_fallback(facts: Facts) -> Finding | None:
@@ -71,6 +77,7 @@ def _why(facts: Facts) -> _Why | None:
         or _stack_down(facts)
         or _ports_active(facts)
         or _named_socket(facts)
+        or _over_infiniband(facts)
         or _some_hosts_only(facts)
     )
 
@@ -172,6 +179,27 @@ def _named_socket(facts: Facts) -> _Why | None:
         "NCCL_NET=Socket asks for sockets, whatever devices there are.",
         ("unset NCCL_NET",),
         "the log then says 'Using network IB'",
+    )
+
+
+def _over_infiniband(facts: Facts) -> _Why | None:
+    """Find sockets over an interface of IP over InfiniBand, which only a host with such a NIC has."""
+    none = facts.seen("ib_none", "ib_verbs_missing")
+    over = [each for each in data_interfaces(facts) if _IPOIB.match(each.name)]
+    if not none or not over:
+        return None
+    return (
+        Confidence.MEDIUM,
+        [*none, *(each.line for each in over)],
+        (
+            f"They go over {over[0].name}, whose name is that of IP over InfiniBand: the NIC is there, and"
+            " NCCL finds no RDMA device. Its verbs library or device files are missing where the job runs."
+        ),
+        (
+            "install libibverbs1 and ibverbs-providers where the job runs",
+            "give a container the devices: --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1",
+        ),
+        "ibv_devinfo, where the job runs; ls -l /dev/infiniband; ip -d link show (link/infiniband)",
     )
 
 

@@ -24,7 +24,7 @@ def socket_ifname(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _no_match(facts) or _unreachable(facts)
+    return _no_match(facts) or _unreachable(facts) or _on_one_link(facts)
 
 
 def _no_match(facts: Facts) -> Finding | None:
@@ -74,6 +74,26 @@ def _unreachable(facts: Facts) -> Finding | None:
         [each.line.host for each in bad if each.line.host],
         f"NCCL uses the interface {', '.join(names)}, whose address other hosts cannot reach. It takes the"
         " first that is up, and every one that is listed for data.",
+    )
+
+
+def _on_one_link(facts: Facts) -> Finding | None:
+    """Find a peer that gave a link-local address, where no line lists its interfaces.
+
+    Notes
+    -----
+    Routers forward no packet to 169.254.0.0/16: RFC 3927, section 7. Of fe80::/10 another cause tells.
+    """
+    peers = [(each, address_of_peer(each.fields.get("peer", ""))) for each in facts.warned("connect_failed")]
+    lines = [line for line, address in peers if address is not None and address.startswith("169.254.")]
+    if not lines:
+        return None
+    return _found(
+        Confidence.MEDIUM,
+        lines,
+        [],
+        "The peer gave a link-local address (169.254.x.y), which is good on one link only: NCCL took an"
+        " interface that the hosts do not share.",
     )
 
 

@@ -23,7 +23,7 @@ def topology(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _file_refused(facts) or _too_narrow(facts) or _denied(facts) or _order(facts)
+    return _file_refused(facts) or _too_narrow(facts) or _pathless(facts) or _denied(facts) or _order(facts)
 
 
 def _file_refused(facts: Facts) -> Finding | None:
@@ -51,9 +51,19 @@ def _too_narrow(facts: Facts) -> Finding | None:
         *(each for each in facts.seen("graph_pattern") if _is_narrow(each)),
         *(each for each in facts.seen("graph_link") if float(each.fields["gbyte_s"]) < _SLOWEST_GBYTE_S),
     ]
-    if not graph:
+    written = [
+        Evidence(
+            file=name,
+            line=each.line,
+            text=f"graph {each.id}: {each.intra_bytes_per_s / 1e9:g} GB/s a channel",
+        )
+        for name, graphs in facts.log.graphs
+        for each in graphs
+        if 0 < each.intra_bytes_per_s < _SLOWEST_GBYTE_S * 1e9
+    ]
+    if not graph and not written:
         return None
-    proof: list[Sighting | Evidence] = [*graph, *facts.settings("NCCL_TOPO_FILE")]
+    proof: list[Sighting | Evidence] = [*graph, *written, *facts.settings("NCCL_TOPO_FILE")]
     return _found(
         Severity.SLOW,
         Confidence.HIGH,
@@ -68,6 +78,26 @@ def _too_narrow(facts: Facts) -> Finding | None:
     )
 
 
+def _pathless(facts: Facts) -> Finding | None:
+    """Find that NCCL sees no path between all GPUs and NICs for a pattern, and takes them in plain order."""
+    lines = facts.warned("path_missing")
+    if not lines:
+        return None
+    forced = facts.settings("NCCL_ALGO", "NCCL_CROSS_NIC", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
+    return _found(
+        Severity.SLOW,
+        Confidence.MEDIUM,
+        [*lines, *forced],
+        explanation="NCCL finds no path through the machine for one of its patterns, and joins the GPUs in"
+        " plain order instead, which is slow. Its picture of the links is wrong, or settings leave no path.",
+        fix=(
+            "unset what narrows the search: NCCL_ALGO, NCCL_CROSS_NIC, NCCL_IB_HCA, a topology file",
+            "use another release of NCCL, and report the picture it has",
+        ),
+        check="NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=GRAPH; NCCL_TOPO_DUMP_FILE=topo.xml",
+    )
+
+
 def _is_narrow(line: Sighting) -> bool:
     return 0 < float(line.fields["intra"]) < _SLOWEST_GBYTE_S
 
@@ -75,7 +105,7 @@ def _is_narrow(line: Sighting) -> bool:
 def _denied(facts: Facts) -> Finding | None:
     """Find GPUDirect denied by distance although the devices could do it."""
     denied = [each for each in facts.seen("gdr_path") if each.fields["state"] == "Disabled"]
-    allowed = any(each.fields["state"] == "Enabled" for each in facts.seen("gdr_hca"))
+    allowed = any(each.fields["state"].lower() == "enabled" for each in facts.seen("gdr_hca"))
     near = any(
         matrix.cells[gpu, nic] in {"PIX", "PXB"}
         for _, matrix in facts.log.matrices

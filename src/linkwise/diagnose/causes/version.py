@@ -17,12 +17,49 @@ def version(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return first_of(_refused(facts), _differing(facts), _too_old(facts))
+    return first_of(_refused(facts), _differing(facts), _too_old(facts), _two_copies(facts))
+
+
+def _two_copies(facts: Facts) -> Finding | None:
+    """Find a communicator whose marks are not there: another copy of the library, or freed memory."""
+    lines = facts.warned("comm_corrupt")
+    if not lines:
+        return None
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.LOW,
+        proof=lines,
+        explanation=(
+            "NCCL does not find the marks of its own release in a communicator. Two copies of the library in"
+            " one process do that, as when two frameworks bring one each; so does a communicator that was"
+            " destroyed before."
+        ),
+        fix=("load one NCCL per process: import one framework only, or make both use one libnccl.so.2",),
+        next_check="grep libnccl /proc/PID/maps: one path only; frameworks that link it statically hide it",
+    )
 
 
 def _refused(facts: Facts) -> Finding | None:
     lines = facts.seen("version_mismatch")
-    return _mixed(Confidence.HIGH, list(lines)) if lines else None
+    if lines:
+        return _mixed(Confidence.HIGH, list(lines))
+    compiled = facts.warned("version_compiled")
+    if not compiled:
+        return None
+    named = compiled[0].fields
+    return finding(
+        "version",
+        Severity.BROKEN,
+        Confidence.HIGH,
+        proof=compiled,
+        explanation=(
+            f"The program was built with NCCL {named['compiled']} and loads {named['loaded']}, and the two"
+            " do not fit. Another libnccl stands first in the library path."
+        ),
+        fix=("load the NCCL that the program was built with, or build it with the one that is loaded",),
+        next_check="ldd on the program, or /proc/PID/maps | grep libnccl; LD_LIBRARY_PATH and LD_PRELOAD",
+    )
 
 
 def _differing(facts: Facts) -> Finding | None:

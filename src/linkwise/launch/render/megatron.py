@@ -26,7 +26,7 @@ __all__ = ["FILE", "megatron_program", "read_megatron"]
 FILE = "megatron.args"
 _SCRIPT = "pretrain_gpt.py"
 _EXIT_BEFORE_S = 600
-"""So long before the limit Megatron saves and leaves by itself [s]."""
+"""So long before the limit Megatron leaves by itself, time enough to save; assumed [s]."""
 _PRECISIONS: Mapping[str, tuple[str, ...]] = {
     "bf16": ("--bf16",),
     "fp16": ("--fp16",),
@@ -66,6 +66,7 @@ def megatron_program(start: Start) -> Program:
                 "you append --data-path and your tokenizer, and take these two lines out"
             ),
             "--lr=1e-4: no document states a learning rate; append yours, the last one counts",
+            "no checkpoints: no document names a folder; append --save, --load and --save-interval",
         ),
     )
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from linkwise.launch.render.own_program import layout_values
-from linkwise.launch.render.words import printable
+from linkwise.launch.render.words import paragraph, printable
 
 if TYPE_CHECKING:
     from linkwise.estimate import Estimate
@@ -49,7 +48,7 @@ def readme_text(
     job, model, cluster = start.job, _name(start.job.model.name), _name(start.cluster.name)
     parts = [
         f"# {model} on {cluster}: {target}",
-        _paragraph(
+        paragraph(
             f"{start.nodes} nodes with {start.gpus_per_node} GPUs each, sequences of "
             f"{job.sequence_length} tokens, "
             f"{job.global_batch} of them a step, {job.precision}, framework {job.framework}. Written by "
@@ -84,19 +83,8 @@ def _name(text: str) -> str:
     return "".join(f"\\{each}" if each in "\\`*_[]<>#|!" else each for each in printable(text))
 
 
-def _paragraph(text: str, *, first: str = "", indent: str = "") -> str:
-    return textwrap.fill(
-        text,
-        width=100,
-        initial_indent=first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def _items(texts: Sequence[str]) -> str:
-    return "\n".join(_paragraph(each, first="- ", indent="  ") for each in texts) or "Nothing."
+    return "\n".join(paragraph(each, first="- ", indent="  ") for each in texts) or "Nothing."
 
 
 def _table(heading: tuple[str, str], rows: Sequence[tuple[str, str]]) -> str:

@@ -107,7 +107,7 @@ def _head() -> Iterator[str]:
 
 def _of_a_node(start: Start, program: Program) -> Iterator[str]:
     rendezvous = (
-        f'--node-rank="$SLURM_NODEID" --master-addr="$head" --master-port={PORT}'
+        f'--node-rank="$SLURM_NODEID" --master-addr="$head" --master-port="${{MASTER_PORT:-{PORT}}}"'
         if start.nodes > 1
         else "--standalone"
     )

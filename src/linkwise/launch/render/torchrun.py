@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from linkwise.launch.render.start import NotExpressed, Rendered
-from linkwise.launch.render.words import comment_lines, export_lines, printable, program_lines
+from linkwise.launch.render.words import comment_lines, export_lines, paragraph, printable, program_lines
 
 if TYPE_CHECKING:
     from linkwise.launch.render.start import Program, Start
@@ -87,7 +87,7 @@ def _places(start: Start) -> Iterator[str]:
 
 def _launcher(start: Start) -> tuple[str, ...]:
     rendezvous = (
-        f'--node-rank="$node_rank" --master-addr="$head" --master-port={PORT}'
+        f'--node-rank="$node_rank" --master-addr="$head" --master-port="${{MASTER_PORT:-{PORT}}}"'
         if start.nodes > 1
         else "--standalone"
     )
@@ -151,11 +151,11 @@ def node_gaps(start: Start) -> Iterator[NotExpressed]:
 def _how(start: Start) -> str:
     if start.nodes == 1:
         return f"    ./{FILE} [ARGUMENT OF THE PROGRAM]...\n"
-    return (
+    order = paragraph(
         f"On each of the {start.nodes} nodes, with this folder at the same path, NODE_RANK from 0 to "
-        f"{start.nodes - 1}\nand HEAD the name of node 0 as the others reach it. Rank r of the layout "
-        "is process r mod "
-        f"{start.gpus_per_node} of\nnode r / {start.gpus_per_node}: the order of the nodes is the order "
-        "of the ranks.\n\n"
-        f"    ./{FILE} NODE_RANK HEAD [ARGUMENT OF THE PROGRAM]...\n"
+        f"{start.nodes - 1} and HEAD the name of node 0 as the others reach it. Rank r of the layout is "
+        "process r mod "
+        f"{start.gpus_per_node} of node r / {start.gpus_per_node}: the order of the nodes is the order "
+        "of the ranks."
     )
+    return f"{order}\n\n    ./{FILE} NODE_RANK HEAD [ARGUMENT OF THE PROGRAM]...\n"

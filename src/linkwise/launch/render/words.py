@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from linkwise.launch.render.start import Program
     from linkwise.settings.recommended import Setting
 
-__all__ = ["comment_lines", "export_lines", "printable", "program_lines", "toml_text", "yaml_text"]
+__all__ = [
+    "comment_lines",
+    "export_lines",
+    "paragraph",
+    "printable",
+    "program_lines",
+    "toml_text",
+    "yaml_text",
+]
 
 _WIDTH = 78
 
@@ -30,6 +38,26 @@ def printable(text: str) -> str:
         A name, as somebody else gave it.
     """
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
+def paragraph(text: str, *, first: str = "", indent: str = "") -> str:
+    """Return a text in lines of a page.
+
+    Parameters
+    ----------
+    text
+        Words.
+    first, indent
+        What the first line starts with, and the others.
+    """
+    return textwrap.fill(
+        text,
+        width=100,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def comment_lines(text: str) -> Iterator[str]:

@@ -21,6 +21,7 @@ from linkwise.launch.run.ending import Ending, Outcome, ending_of
 from linkwise.launch.run.place import Command, Place, TorchJob
 from linkwise.launch.run.processes import Processes
 from linkwise.launch.run.record import RunFolder, RunRecord, recorded_settings
+from linkwise.launch.run.transports import transports_of
 
 __all__ = ["MARK", "FinishedRun", "Patience", "run_job", "run_program"]
 
@@ -211,12 +212,18 @@ def _run(
     _write(folder, record)
     found = _Followed(speaks=on_event is not None)
     ending = Ending(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard, or asked to end")
-    started = Processes(command.argv, environment=command.environment(inherited), run_id=record.run_id)
+    variables = command.environment(inherited)
     try:
-        with _ended_by_signal(), started as processes:
+        with (
+            _ended_by_signal(),
+            Processes(command.argv, environment=variables, run_id=record.run_id) as processes,
+        ):
             ending = _follow(
                 processes, found, folder, ranks=record.ranks, patience=patience, on_event=on_event
             )
+    except InputError as error:
+        ending = Ending(outcome=Outcome.NOT_STARTED, reason=str(error))
+        raise
     except OSError as error:
         ending = Ending(
             outcome=Outcome.FAILED, reason=f"{folder.path}: {error.strerror}; the job was stopped"
@@ -242,6 +249,7 @@ def _ended(record: RunRecord, found: _Followed, ending: Ending, *, ended: dt.dat
         ended=ended,
         hosts=tuple(found.hosts),
         versions={**record.versions, **found.versions},
+        transports=tuple(transports_of(found.log)) if found.log else (),
         samples=len(found.events),
         ending=ending,
     )
@@ -255,7 +263,8 @@ def _ended_by_signal() -> Iterator[None]:
         raise KeyboardInterrupt
 
     try:
-        before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
+        heard = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) != signal.SIG_IGN]
+        before = {number: signal.signal(number, interrupt) for number in heard}
     except ValueError:  # not the main thread, to which alone signals come
         before = {}
     try:

@@ -25,6 +25,7 @@ LONGEST_LINE = 65_536
 _CHUNK_BYTES = 65_536
 _TICK_S = 0.2
 _GRACE_S = 5.0
+_KILL_S = 10.0
 _DRAIN_S = 2.0
 
 
@@ -117,14 +118,16 @@ class Processes:
         if left:
             self._signal(signal.SIGTERM, left[:1] if self._first.poll() is None else left)
             left = self._wait(_GRACE_S)
-        while left:
+        until = time.monotonic() + _KILL_S
+        while left and time.monotonic() < until:  # one that waits for a dead disk cannot be killed
             self._signal(signal.SIGKILL, left)
             left = self._wait(_TICK_S)
         for stream in (self._first.stdin, self._first.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
-        self._first.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._first.wait(timeout=_TICK_S)
 
     def _wait(self, limit_s: float) -> list[int]:
         until = time.monotonic() + limit_s

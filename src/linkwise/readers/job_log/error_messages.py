@@ -60,7 +60,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "connect_failed",
         "onnect",
-        r"(?:(?:[Cc]onnect to|socketPollConnect to) (?P<peer>[^<\s]*<?\d*>?)|[Cc]onnect) ?(?:failed|returned)"
+        r"(?:(?:[Cc]onnect to|socketPollConnect to) (?P<peer>[^<\s]*<?\d*>?)|[Cc]onnect) ?(?:failed|returned|timeout)"
         r"(?: with error| ?:| (?P<errno>\d+)\()? ?(?P<text>[A-Za-z][^)(]*)?",
     ),
     message(
@@ -72,13 +72,14 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "reset",
         "Call to ",
-        r"Call to (?P<call>recv|send|read|write) from (?P<peer>\S+) failed ?: (?P<text>.+?)\s*$",
+        r"Call to (?P<call>recv|send|read|write)(?: from (?P<peer>\S+))? failed ?: (?P<text>.+?)\s*$",
     ),
     message(
         "interface_none",
         "nterface found",
         r"(?:(?P<user>Bootstrap|NET/Socket|NET/IB|Net) ?: ?)?[Nn]o (?:\w+ ){0,3}interface found",
     ),
+    message("interface_none", "verify NCCL_OOB_NET_IFNAME", r"no device found (?:matching|after excluding)"),
     message("connect_given_up", "onnect: exceeded", r"exceeded (?P<what>retries|timeouts)"),
     message(
         "bootstrap_mismatch",
@@ -122,9 +123,9 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "cuda_failure",
         "Cuda failure",
-        r"Cuda failure (?:(?P<number>\d+) )?'(?P<text>[^']*)'",
+        r"Cuda failure (?:(?P<number>\d+) )?'(?P<text>[^']+)",
     ),
-    message("cuda_failure", "HIP failure", r"HIP failure (?:(?P<number>\d+) )?'(?P<text>[^']*)'"),
+    message("cuda_failure", "HIP failure", r"HIP failure (?:(?P<number>\d+) )?'(?P<text>[^']+)"),
     message("cuda_failure", "CUDA failure", r"CUDA failure (?P<where>\S+) '(?P<text>[^']*)'"),
     message(
         "cuda_driver_failure",
@@ -164,7 +165,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     message(
         "xml_import",
         "Could not find",
-        r"(?P<detail>Could not find (?:any local path|gpu rank|net id|NIC for rank|NET with id).*)$",
+        r"(?P<detail>Could not find (?:any local path|gpu rank|net id|NIC for rank|(?:NET|\w+) with id).*)$",
     ),
     message(
         "xml_unopened",
@@ -202,6 +203,9 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"(?:open|get) CUDA IPC handle ?: ?(?P<number>\d+)? ?(?P<text>.*?)\s*$",
     ),
     message(
+        "ipc_failed", "IpcGetMemHandle failed", r"(?:cuda|hip)IpcGetMemHandle failed ?: (?P<text>.+?)\s*$"
+    ),
+    message(
         "peer_failed",
         "failed to peer with device",
         r"device (?P<device>\S+): ?(?P<number>\d+) (?P<text>.+?)\s*$",
@@ -217,6 +221,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"ncclMaxSharedMem (?P<wanted>\d+) exceeds device/fn maxSharedMem (?P<there>\d+)",
     ),
     message("ofi_no_provider", "any optimal provider", r"NET/OFI"),
+    message("ofi_no_provider", "Only EFA provider is supported", r"NET/OFI"),
     message("ofi_no_provider", "eligible providers were found", r"NET/OFI No eligible providers"),
     message(
         "ofi_request",
@@ -224,11 +229,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
         r"NET/OFI Request.*completed with error\. RC: (?P<code>-?\d+)\. Error: (?P<text>[^.]+)",
     ),
     message("ofi_address", "Unable to insert remote address", r"address vector"),
-    message(
-        "ofi_failed",
-        "NET/OFI",
-        r"NET/OFI (?P<text>.*(?:failed|[Ee]rror|not supported|[Cc]ould not|Unable).*)$",
-    ),
+    message("ofi_failed", "NET/OFI", r"\bWARN\b.*?NET/OFI (?P<text>.+)$"),
     message(
         "fastrak_failed", "FasTrak", r"(?P<text>.*(?:failed|[Ee]rror|[Uu]nable|refused|timed out|lost).*)$"
     ),
@@ -251,6 +252,7 @@ ERROR_MESSAGES: tuple[Message, ...] = (
     ),
     message("network_unknown", "not found", r"Error ?: network (?P<name>.+?) not found"),
     message("ras_dead", "RAS declaring peer", r"peer (?P<peer>\S+) as DEAD"),
+    message("call_failed", "group.c", r"\bgroup\.(?:cc|cu):\d+ -> (?P<code>[1-6])\b"),
     message("hint", "HINT:", r"HINT: (?P<text>.*)$"),
 )
 """NCCL's lines that tell of a fault, or of the echo of one."""

@@ -10,6 +10,7 @@ Documentation/admin-guide/kernel-parameters; rdma-core, infiniband-diags (ibstat
 
 from __future__ import annotations
 
+from linkwise.readers.job_log.counter_messages import COUNTER_MESSAGES
 from linkwise.readers.job_log.message import Message, message
 
 __all__ = ["HOST_MESSAGES"]
@@ -31,7 +32,12 @@ HOST_MESSAGES: tuple[Message, ...] = (
         r" (?:NCCL )?work: (?P<completed>-?\d+)",
     ),
     message("watchdog_witness", "dump signal due to a collective timeout", r"from +rank (?P<first>\d+)"),
-    message("torch_error", "DistBackendError", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
+    message("torch_error", "NCCL error in: ", r"NCCL error in: [^,]*, (?P<text>.*?)(?:, NCCL version|\s*$)"),
+    message("xla_error", "NCCL operation nccl", r"NCCL operation nccl\w+.*? failed: (?P<text>[^;.(]+)"),
+    message("xla_error", "Failed to create NCCL communicator", r"communicator: ?(?P<text>.*)$"),
+    message(
+        "last_error_quoted", "Last NCCL warning(error)", r"Last NCCL warning\(error\)[^']*'(?P<text>.+)'"
+    ),
     message("torch_error", "NCCL error: ", r"NCCL error: (?P<text>.+?)\s*$"),
     message("tests_failure", "Test NCCL failure", r"Test NCCL failure (?P<place>\S+) '?(?P<text>[^'/]*)"),
     message("cuda_failure", "Test CUDA failure", r"Test CUDA failure (?P<place>\S+) '(?P<text>[^']*)'"),
@@ -42,6 +48,11 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("cuda_driver_old", "CUDA driver version is insufficient", r"insufficient"),
     message("fabric_not_ready", "system not yet initialized", r"system not yet initialized"),
+    message(
+        "peer_unsupported",
+        "peer access is not supported between",
+        r"peer access is not supported between these two devices",
+    ),
     message("kernel_image_none", "no kernel image is available", r"no kernel image"),
     message("crashed", "Segmentation fault", r"Segmentation fault"),
     message("crashed", "Signal: ", r"Signal: (?P<text>.+?)(?: \(|$)"),
@@ -118,6 +129,19 @@ HOST_MESSAGES: tuple[Message, ...] = (
         r"[Rr]anks? (?P<ranks>[\d, ]+).*monitoredBarrier|monitoredBarrier.*[Rr]anks? (?P<late>[\d, ]+)",
     ),
     message("mismatch", "Detected mismatch between collectives", r"on ranks"),
+    message(
+        "ras_counts_differ",
+        "Communicator ranks have different",
+        r"different (?P<operation>\w+) operation counts",
+    ),
+    message(
+        "torch_error",
+        "Some NCCL operations have failed",
+        r"(?P<text>Some NCCL operations have failed or timed out)",
+    ),
+    message("sharp_failed", "sharp_get_local_data", r"\bERROR (?P<text>.+)$"),
+    message("sharp_failed", "SHARP job", r"\bERROR (?P<text>.+)$"),
+    message("sharp_failed", "lock SAT tree", r"\bERROR (?P<text>.+)$"),
     message("closed", "Connection closed by peer", r"closed by peer \[?(?P<peer>[^\]\s]*)"),
     message(
         "version",
@@ -126,5 +150,6 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("last_error", "Last error:", r"Last error:"),
     message("traceback", "Traceback (most recent call last)", r"Traceback"),
+    *COUNTER_MESSAGES,
 )
 """Lines that are not NCCL's, each with the text it is found by."""

@@ -16,9 +16,12 @@ _ESCAPES = re.compile(
     "|[\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]"
 )
 _PREFIX = re.compile(
-    rb"""([^\s:<>\[\]()|"',/]+):(\d{1,10}):(\d{1,10})(?:[ ]\[(-?\d+)\])?"""
-    rb"""(?:[ ](\S+?):\d+(?:[ ]\(\w+\))?)?[ ]?(?:NCCL[ ](?:INFO|WARN)[ ])?$"""
+    rb"""(<[\w.-]+>|[^\s:<>\[\]()|"',/]+):(\d{1,10}):(\d{1,10})(?:[ ]\[(-?\d+)\])?"""
+    rb"""(?:[ ]((?!NCCL[ ])\S[^\r\n]{0,199}?):\d+(?:[ ]\(\w+\))?)?[ ]?(?:NCCL[ ](?:INFO|WARN)[ ])?$"""
 )
+_BARE_SOURCE = re.compile(rb"([\w./-]+\.(?:cc|cu|c|h)):\d+(?:[ ]\(\w+\))?[ ]?(?:NCCL[ ]WARN[ ])?$")
+"""What is left of a prefix where a line was picked out without its process."""
+
 _BYTES_ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
@@ -54,7 +57,8 @@ def parse_prefix(raw: bytes) -> Prefix:
         raw = _BYTES_ESCAPES.sub(b"", raw)
     found = _PREFIX.search(raw.rpartition(b"#012")[2])
     if found is None:
-        return Prefix()
+        bare = _BARE_SOURCE.search(raw)
+        return Prefix(source=bare[1].decode("utf-8", "replace")) if bare else Prefix()
     host, pid, _, device, source = found.groups()
     return Prefix(
         host=printable(host.decode("utf-8", "replace")),

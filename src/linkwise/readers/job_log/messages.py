@@ -6,14 +6,28 @@ import re
 from collections.abc import Iterator
 
 from linkwise.readers.job_log.error_messages import ERROR_MESSAGES
-from linkwise.readers.job_log.host_messages import HOST_MESSAGES
+from linkwise.readers.job_log.host_messages import HOST_MESSAGES as _OF_HOSTS
 from linkwise.readers.job_log.message import Message
 from linkwise.readers.job_log.start_messages import START_MESSAGES
+from linkwise.readers.job_log.warning_messages import WARNING_MESSAGES
 
-__all__ = ["BORING_HEADS", "HOST_MESSAGES", "NCCL_MESSAGES", "matches", "unprefixed"]
+__all__ = ["BORING_HEADS", "HOST_MESSAGES", "INFO_MESSAGES", "NCCL_MESSAGES", "matches", "unprefixed"]
 
-NCCL_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES
+INFO_MESSAGES: tuple[Message, ...] = START_MESSAGES + ERROR_MESSAGES
+"""What is looked for in lines of information, most of a log: faults too, which some releases say so."""
+
+NCCL_MESSAGES: tuple[Message, ...] = INFO_MESSAGES + WARNING_MESSAGES
 """What is looked for in lines of NCCL and RCCL; one line may be several."""
+
+_BARE = {"Duplicate GPU detected", "GPU Direct RDMA", "NET/OFI", "any optimal provider"}
+
+HOST_MESSAGES: tuple[Message, ...] = _OF_HOSTS + tuple(
+    each for each in NCCL_MESSAGES if each.literal in _BARE
+)
+"""What is looked for in all other lines: those of hosts, and NCCL's that are known without their prefix.
+
+A line that was picked out, quoted, or printed by a plug-in outside of a job has lost it.
+"""
 
 BORING_HEADS: frozenset[bytes] = frozenset(
     {
@@ -54,4 +68,4 @@ def unprefixed(text: str) -> Iterator[tuple[Message, dict[str, str]]]:
     """
     if _CCL_INSIDE.search(text):
         return
-    yield from matches(text, ERROR_MESSAGES)
+    yield from matches(text, ERROR_MESSAGES + WARNING_MESSAGES)

@@ -100,6 +100,7 @@ def job_log_of(
         commands=tuple(map(_trimmed, scan.commands)),
         matrices=tuple(documents.matrices),
         topologies=tuple(documents.topologies),
+        graphs=tuple(documents.graphs),
         tests=tuple(documents.tests),
         recordings=tuple(documents.recordings),
         inputs=tuple(inputs),

@@ -11,6 +11,7 @@ from linkwise.errors import DocumentError
 from linkwise.readers.flight_recorder import LARGEST_BYTES, FlightRecording, parse_flight_recording
 from linkwise.readers.job_log.sources import Unusable
 from linkwise.readers.json_text import looks_like_json
+from linkwise.readers.nccl_graph import NcclGraph, parse_nccl_graphs
 from linkwise.readers.nccl_tests import NcclTestsRun, parse_nccl_tests
 from linkwise.readers.nccl_topology import NcclTopology, is_nccl_topology, parse_nccl_topology
 from linkwise.readers.topology_matrix import TopologyMatrix, is_topology_matrix, parse_topology_matrix
@@ -23,7 +24,8 @@ HEAD_BYTES = 4_000_000
 _T = TypeVar("_T")
 _TESTS = re.compile(r"#\s*(?:nThread|Using devices)")
 _NCCL_LINE = re.compile(r"NCCL (?:INFO|WARN|version)|RCCL version")
-_TOPOLOGY_FILE = re.compile(r"<(?:system|graphs)\b")
+_TOPOLOGY_FILE = re.compile(r"<system\b")
+_GRAPH_FILE = re.compile(r"\s*<(?:\?xml[^>]*>\s*<)?graphs\b")
 _TESTS_START = re.compile(r"^.{0,120}#\s*nThread", re.MULTILINE)
 
 
@@ -33,6 +35,7 @@ class Documents:
 
     matrices: list[tuple[str, TopologyMatrix]] = field(default_factory=list)
     topologies: list[tuple[str, NcclTopology]] = field(default_factory=list)
+    graphs: list[tuple[str, tuple[NcclGraph, ...]]] = field(default_factory=list)
     tests: list[tuple[str, NcclTestsRun]] = field(default_factory=list)
     recordings: list[tuple[str, FlightRecording]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
@@ -47,6 +50,9 @@ class Documents:
         text
             Its start.
         """
+        if _GRAPH_FILE.match(text[:2000]):
+            self._read(name, text, parse_nccl_graphs, self.graphs)
+            return "NCCL graph file"
         if _TOPOLOGY_FILE.search(text[:2000]) and is_nccl_topology(text):
             self._read(name, text, parse_nccl_topology, self.topologies)
             return "NCCL topology file"

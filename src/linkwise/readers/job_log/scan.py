@@ -20,6 +20,7 @@ from linkwise.readers.job_log.lines import LONGEST_LINE, Prefix, clean_text, par
 from linkwise.readers.job_log.messages import (
     BORING_HEADS,
     HOST_MESSAGES,
+    INFO_MESSAGES,
     NCCL_MESSAGES,
     matches,
     unprefixed,
@@ -57,7 +58,9 @@ _CHANNEL = re.compile(
     r"|SHM(?:/(?:direct|CE))*|(?:NET|COLLNET)/[^/\r\n]{1,40}/\d+(?:\(\d+\))?(?:/GDRDMA(?:\(PCI\))?)?(?:/Shared)?"
     r"|[^\x1b\r\n]*)"
 )
-_GLUED = re.compile(rb"[^\s:]+:\d+:\d+ (?:\[-?\d+\] )?(?:\S+:\d+ )?NCCL (?:INFO|WARN|CALL|TRACE) ")
+_GLUED = re.compile(rb"(?:[^\s:]+:\d+:\d+ )?(?:\[-?\d+\] )?(?:\S+:\d+ )?\bNCCL (?:INFO|WARN|CALL|TRACE) ")
+_ALARMED = re.compile(r"\b(?:WARN|ERROR|FATAL)\b")
+_UNESCAPED = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&#39;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))
 _PROMPT = re.compile(rb"^(?:\$|\S{1,64}@\S{1,64} ?[^$#\n]{0,200}[$#]) +(?P<command>[a-z./][^\n]*)$")
 _PROMPT_ANCHORS = (b"\n$ ", b"~$ ", b"~# ")
 """A prompt at the start of a chunk has no line break before it; it is looked for apart."""
@@ -209,10 +212,11 @@ class Scan:
     def _take_chunk(self, stream: Stream, chunk: bytes) -> None:
         import numpy as np
 
-        self._stream = stream
+        self._stream, read = stream, len(chunk)
+        chunk = _unescaped(chunk)
         self._scan_nccl(chunk, stream.lines + 1, stream.size)
         self._scan_host(chunk, stream.lines + 1, stream.size)
-        stream.size += len(chunk)
+        stream.size += read
         # Several times faster than bytes.count where lines are short.
         stream.lines += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _NEWLINE))
 
@@ -315,11 +319,11 @@ class Scan:
         chunk = place.chunk
         start, end = _bounds(chunk, position)
         raw = chunk[position:end]
-        if raw.startswith((b"NCCL INFO NCCL ", b"NCCL WARN NCCL ")) or not raw.startswith(
+        if raw.startswith((b"NCCL INFO NCCL version ", b"NCCL WARN NCCL version ")) or not raw.startswith(
             (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL ABORT ", b"NCCL TRACE ")
         ):
             return
-        glued = _GLUED.search(raw, 10)
+        glued = _GLUED.search(raw, 10) if raw.find(_WORD, 10) > 0 else None
         raw = raw[: glued.start()] if glued else raw
         text = clean_text(raw.split(b"#012", 1)[0], most=LONGEST_LINE)
         before = chunk[start:position]
@@ -327,7 +331,7 @@ class Scan:
         evidence: Evidence | None = None
         prefix: Prefix | None = None
         known = False
-        for message, fields in matches(text, NCCL_MESSAGES):
+        for message, fields in matches(text, NCCL_MESSAGES if level == "WARN" else INFO_MESSAGES):
             prefix = prefix or parse_prefix(before)
             evidence = evidence or self._evidence(place, start, end)
             known = True
@@ -379,10 +383,14 @@ class Scan:
             self._take_last_error(place, 0, base)
 
     def _take_host_line(self, text: str, place: _Place, start: int, end: int, base: int) -> None:
+        level = "WARN" if _ALARMED.search(text) else ""
         for message, fields in matches(text, HOST_MESSAGES):
-            self._keep(message.name, fields, evidence=self._evidence(place, start, end), offset=base + start)
+            evidence = self._evidence(place, start, end)
+            self._keep(message.name, fields, level=level, evidence=evidence, offset=base + start)
             if message.name == "last_error":
                 self._take_last_error(place, end + 1, base)
+            if message.name == "last_error_quoted":
+                self._take_repeated(fields["text"], evidence, base + start)
 
     def _take_last_error(self, place: _Place, start: int, base: int) -> None:
         if start >= len(place.chunk):
@@ -390,9 +398,15 @@ class Scan:
             return
         end = _line_end(place.chunk, start)
         text = clean_text(place.chunk[start:end], most=LONGEST_LINE)
-        for message, fields in unprefixed(text):
-            evidence = self._evidence(place, start, end)
-            self._keep(message.name, fields, level="LAST", evidence=evidence, offset=base + start)
+        self._take_repeated(text, self._evidence(place, start, end), base + start)
+
+    def _take_repeated(self, text: str, evidence: Evidence, offset: int) -> None:
+        """Take what a framework repeats of NCCL's last warning."""
+        known = tuple(unprefixed(text))
+        for message, fields in known:
+            self._keep(message.name, fields, level="LAST", evidence=evidence, offset=offset)
+        if not known and text.strip():
+            self._keep("warning", {"text": text}, level="LAST", evidence=evidence, offset=offset)
 
     def _take_prompt(self, place: _Place, start: int) -> bool:
         chunk = place.chunk
@@ -459,6 +473,16 @@ class Scan:
                 order=(self._stream.number << 48) + offset,
             )
         )
+
+
+def _unescaped(chunk: bytes) -> bytes:
+    """Return a chunk without the escapes of HTML that a web page left in a copied log."""
+    # One byte is found much faster than a word, and few logs have this one.
+    if b"&" not in chunk or (b"&lt;" not in chunk and b"-&gt;" not in chunk):
+        return chunk
+    for escape, character in _UNESCAPED:
+        chunk = chunk.replace(escape, character)
+    return chunk
 
 
 def _bounds(chunk: bytes, position: int) -> tuple[int, int]:

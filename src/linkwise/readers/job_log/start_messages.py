@@ -64,6 +64,7 @@ START_MESSAGES: tuple[Message, ...] = (
     message("mlx5dv_missing", "Failed to open mlx5dv symbols", r"mlx5dv"),
     message("socket_devices", "NET/Socket : Using", r"NET/Socket : Using (?P<devices>\[?\S.*?)\s*$"),
     message("network", "Using network ", r"Using network (?P<name>.+?)\s*$"),
+    message("network", "Using internal Network ", r"Using internal Network (?P<name>\w+)"),
     message("network", "Assigned NET plugin", r"Assigned NET plugin (?P<name>.+?) to comm"),
     message("network_failed", "Failed to initialize NET plugin", r"NET plugin (?P<name>.+?)\s*$"),
     message("ofi_provider", "Selected", r"NET/OFI Selected [Pp]rovider is (?P<provider>[\w;-]+)"),
@@ -76,6 +77,12 @@ START_MESSAGES: tuple[Message, ...] = (
         r" (?P<file>\S+)",
     ),
     message("fastrak_devices", "NET/FasTrak : Using", r"NET/FasTrak : Using (?P<devices>.+?)\s*$"),
+    message(
+        "gdr_hca",
+        "GPU Direct RDMA (",
+        # As the plug-in of HPC-X says it, which leaves the last quotation mark out.
+        r"GPU Direct RDMA \(\w+\) (?P<state>enabled) for HCA (?P<index>\d+) '(?P<hca>[\w.-]+)",
+    ),
     message(
         "gdr_hca",
         "GPU Direct RDMA",
@@ -162,6 +169,7 @@ START_MESSAGES: tuple[Message, ...] = (
     message("cumem_host_off", "cuMem host allocations do not appear", r"falling back"),
     message("topology_gap", "Could not find real path", r"path of (?P<path>\S+)"),
     message("topology_gap", "could not read", r"could not read (?P<path>\S+?),? ignoring"),
+    message("ras_port", "RAS failed to establish a client", r"listening socket at (?P<address>\S+)"),
     message("kernel", "Kernel version", r"Kernel version: (?P<version>\S+)"),
 )
 """NCCL's lines that do not tell of a fault."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from linkwise.readers.flight_recorder import FlightRecording
+    from linkwise.readers.nccl_graph import NcclGraph
     from linkwise.readers.nccl_tests import NcclTestsRun
     from linkwise.readers.nccl_topology import NcclTopology
     from linkwise.readers.topology_matrix import TopologyMatrix
@@ -211,9 +212,9 @@ class JobLog:
         What the processes use, one value per process, direction and transport.
     commands
         Outputs of host commands.
-    matrices, topologies, tests, recordings
-        Topology matrices, NCCL topology files, nccl-tests tables and dumps of PyTorch's Flight Recorder, each
-        with the name of its input.
+    matrices, topologies, graphs, tests, recordings
+        Topology matrices, NCCL topology files and graph files, nccl-tests tables and dumps of PyTorch's
+        Flight Recorder, each with the name of its input.
     inputs
         The inputs.
     unread
@@ -225,6 +226,7 @@ class JobLog:
     commands: tuple[CommandOutput, ...] = ()
     matrices: tuple[tuple[str, TopologyMatrix], ...] = ()
     topologies: tuple[tuple[str, NcclTopology], ...] = ()
+    graphs: tuple[tuple[str, tuple[NcclGraph, ...]], ...] = ()
     tests: tuple[tuple[str, NcclTestsRun], ...] = ()
     recordings: tuple[tuple[str, FlightRecording], ...] = ()
     inputs: tuple[LogInput, ...] = ()
