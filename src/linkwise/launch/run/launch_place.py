@@ -24,6 +24,8 @@ _GRACE_S = 20.0
 _SCHEDULER_S = 60.0
 """How long a command of Slurm may take [s]."""
 _TICK_S = 0.1
+_EXEC_S = 1.0
+"""Far longer than loading a program takes [s]."""
 
 _KEEPER = (
     'trap \'kill -TERM "$child" 2>/dev/null\' TERM INT; trap "" HUP; cd "$1" || exit; end=$2; shift 2; '
@@ -173,6 +175,9 @@ class LocalLaunch:
             )
         except OSError as error:
             raise InputError(f"{folder}: the job cannot be started ({error.strerror})") from None
+        until = time.monotonic() + _EXEC_S
+        while not _is_of_run(str(first), run_id) and time.monotonic() < until:
+            time.sleep(0.001)  # while a program is loaded, the kernel shows no environment of it
         return str(first)
 
     def state(self, folder: Path, handle: str, *, run_id: str) -> State:
@@ -204,13 +209,22 @@ class LocalLaunch:
         else:
             _signal(list(living(run_id)), signal.SIGTERM)
         number = signal.SIGTERM
-        while left := list(living(run_id)):
+        while left := _living(run_id):
             with contextlib.suppress(ChildProcessError, ValueError, OSError):
                 os.waitpid(int(handle), os.WNOHANG)
             if time.monotonic() > until:
                 number = signal.SIGKILL
                 _signal(left, number)
             time.sleep(_TICK_S)
+
+
+def _living(run_id: str) -> list[int]:
+    """Return the processes of a run; twice looked for, since one that loads a program is not seen."""
+    found = list(living(run_id))
+    if not found:
+        time.sleep(_EXEC_S / 20)
+        found = list(living(run_id))
+    return found
 
 
 def _is_of_run(handle: str, run_id: str) -> bool:
