@@ -57,6 +57,7 @@ def words(tmp_path, monkeypatch):
         (["--queue-within", "1 h"], "--queue-within has no effect without --on slurm"),
         (["--on", "slurm", "--restarts", "1"], "--restarts has no effect with --on slurm"),
         (["--on", "slurm", "--sbatch", "x"], "write an option of sbatch"),
+        (["--script", "no.py"], "--script no.py: is no file here"),
         (["--set", "NCCL"], "write NAME=VALUE"),
         (["--set", "RANK=1"], "leave it out"),
         (["--start-within", "0 s"], "write a time above zero"),

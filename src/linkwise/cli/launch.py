@@ -171,7 +171,9 @@ def _prepared(asked: Job, there: Cluster, found: Plan, place: str, choices: dict
 
     target = "torchrun" if place == "local" else "slurm"
     limit_h, device, script = choices["time_limit"], choices["device"] or "cuda", choices["script"]
-    if script is not None and Path(script).is_file():
+    if script is not None and script.strip() and not Path(script).is_absolute():
+        if not Path(script).is_file():
+            raise InputError(f"--script {script}: is no file here; name one, or its whole path on the nodes")
         script = str(Path(script).absolute())  # the job runs in the run folder
     start, _ = planned_start(
         asked,

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from signal import SIGTERM, signal
+from signal import SIG_IGN, SIGINT, SIGTERM, signal
 from typing import TYPE_CHECKING, Protocol
 
 from linkwise import __version__
@@ -178,12 +178,13 @@ def follow(record: LaunchRecord, to: Follow) -> LaunchRecord:
     except OSError as error:
         ending = Ending(outcome=Outcome.FAILED, reason=f"{to.folder.path}: {error.strerror}")
     finally:
-        to.place.stop(record.handle, run_id=record.run_id)
-        seen.steps.look()
-        while seen.steps.read():
-            pass
-        record = _ended(record, to, seen, watch, ending)
-        to.folder.write_record(to.publish(record), is_last=True)
+        with _undisturbed():
+            to.place.stop(record.handle, run_id=record.run_id)
+            seen.steps.look()
+            while seen.steps.read():
+                pass
+            record = _ended(record, to, seen, watch, ending)
+            to.folder.write_record(to.publish(record), is_last=True)
     return record
 
 
@@ -203,6 +204,21 @@ def _ended_by_signal() -> Iterator[None]:
         yield
     finally:
         signal(SIGTERM, before)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let no further signal break off the stopping of a job and the writing of its record."""
+    try:
+        before = {number: signal(number, SIG_IGN) for number in (SIGINT, SIGTERM)}
+    except ValueError:
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal(number, handler)
 
 
 def _until_end(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch) -> Ending:
