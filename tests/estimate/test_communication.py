@@ -22,6 +22,8 @@ LINKS = {
     "collective_network": NETWORKS.index("infiniband"),
     "nvlink_bytes_per_s": 450 * GB,
     "network_latency_s": 5e-6,
+    "nvlink_latency_factor": 1.0,
+    "network_latency_factor": 1.0,
 }
 """Links of a DGX H100."""
 

@@ -77,6 +77,8 @@ def test_sharded_optimizer_pays_one_pass_for_gradients_and_one_for_parameters():
         nvlink_bytes_per_s=450e9,
         gradient_nic_bytes_per_s=50e9,
         network_latency_s=0,
+        nvlink_latency_factor=1,
+        network_latency_factor=1,
     )
     scattered = collective_times("reduce_scatter", setting, sizes[:1]).time_s[0]
     gathered = collective_times("all_gather", setting, sizes[1:]).time_s[0]

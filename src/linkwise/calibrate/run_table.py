@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from linkwise.calibrate.measured import MeasuredLayout, MeasuredRun
+from linkwise.estimate.calibrated import NO_LATENCY_FACTORS
 from linkwise.estimate.columns import Evaluation, Floats, Integers, Table
 from linkwise.estimate.constants import BoundColumns, bind_columns
 from linkwise.estimate.crossing import tier_columns
@@ -143,6 +144,7 @@ def run_columns(run: MeasuredRun, layout: MeasuredLayout) -> dict[str, Habit]:
         "collective_network": float(NETWORKS.index(run.network.transport)),
         "network_contention": 1.0 if tcp else "network_contention_rdma",
         "hop_network_fraction": TCP_BY_GPUS[0] if tcp else fraction,
+        **NO_LATENCY_FACTORS,
         **tier_columns(None, gpus=run.gpus, domain_gpus=run.domain_gpus),
         "domain_gpus": float(run.domain_gpus),
         "gpus": float(run.gpus),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwise.cli.collective_words import collective_named, sizes_of
+from linkwise.cli.job_and_cluster import CALIBRATION_OPTION, calibrated_clusters
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ __all__ = ["collective"]
     metavar="LOG",
     help="Take the times that nccl-tests measured, printed or as JSON (-J), before those of the model.",
 )
+@CALIBRATION_OPTION
 @click.option(
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
@@ -60,6 +62,7 @@ def collective(
     protocol: str | None,
     log: str | None,
     measured: str | None,
+    calibration: str | None,
     form: str,
 ) -> int:
     """Print time, algbw and busbw of a collective over sizes, as nccl-tests would.
@@ -85,20 +88,25 @@ def collective(
 
     asked = collective_named(operation)
     limits = _limits(asked, algorithm, protocol)
+
+    def there() -> Cluster:
+        read = load_cluster(cluster)
+        return read if calibration is None else calibrated_clusters([read], calibration, others=[cluster])[0]
+
     if measured is not None:
         _check_measured(cluster, measured, log, algorithm=algorithm, protocol=protocol)
         column = sizes_of("8B:16GiB" if sizes is None else sizes)
-        _lay_over(asked, load_cluster(cluster), column, measured, gpus=gpus, form=form)
+        _lay_over(asked, there(), column, measured, gpus=gpus, form=form)
         return ExitCode.DONE
     if log is None:
         column = sizes_of("8B:16GiB" if sizes is None else sizes)
-        _predict(asked, load_cluster(cluster), column, gpus=gpus, limits=limits, form=form)
+        _predict(asked, there(), column, gpus=gpus, limits=limits, form=form)
         return ExitCode.DONE
     if sizes is not None:
         raise InputError("--sizes: no effect with --compare, whose log has sizes of its own; leave it out")
     if log == cluster == "-":
         raise InputError("CLUSTER and --compare cannot both be standard input; name a file for one of them")
-    return _compare(asked, load_cluster(cluster), log, gpus=gpus, limits=limits, form=form)
+    return _compare(asked, there(), log, gpus=gpus, limits=limits, form=form)
 
 
 def _predict(

@@ -28,6 +28,12 @@ __all__ = ["explain"]
     help="The layout to explain, in the keys of a job document: tensor=8,pipeline=4,zero_stage=1.",
 )
 @click.option("--term", metavar="NAME", help="Explain this term alone, each input on its line.")
+@click.option(
+    "--against",
+    "record",
+    metavar="RECORD",
+    help="Set a measured run beside the estimate: a training log, or a trace of PyTorch's profiler.",
+)
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def explain(
     *,
@@ -36,6 +42,7 @@ def explain(
     cluster_option: str | None,
     layout: str | None,
     term: str | None,
+    record: str | None,
     form: str,
     **options: object,
 ) -> int:
@@ -44,14 +51,25 @@ def explain(
     JOB and CLUSTER are as in plan. The layout is that of --layout or of the job; without one the best is
     searched for. Exit code 5: the layout does not fit, or none does and the closest is explained.
 
+    --against sets the steps of a log (Megatron-LM, NeMo, torchtitan, DeepSpeed) or of a profiler's trace
+    beside the estimate of the layout that ran, phase by phase, and names the one that is off. Exit code 1:
+    the run is slower than the interval of the estimate.
+
     \b
     linkwise explain examples/llama-70b.yaml examples/h100-256.yaml
     linkwise explain examples/llama-70b.yaml dgx-h100:32 --layout tensor=8,pipeline=4 --term tensor_s
+    linkwise explain job.yaml cluster.yaml --against train.log
     """  # noqa: D301 (click reads \b as: do not wrap)
+    if record is not None and term is not None:
+        raise InputError(
+            "--term has no effect beside --against, which compares the whole step; leave one out"
+        )
     keys = None if layout is None else _layout_keys(layout)
     asked, there = read_job_and_cluster(job, cluster, cluster_option, options, layout=keys)
     if job is not None and keys is not None:
         asked = _with_layout(asked, keys, path=job)
+    if record is not None:
+        return _compared(asked, there, record, form=form)
     result = _explained(asked, there)
     if term is not None:
         result = _only(result, term)
@@ -73,6 +91,35 @@ def _explained(job: Job, cluster: Cluster) -> ExplainResult:
         sensitivities=sensitivities(job, cluster, estimate.layout),
         assumptions=assumptions_of(job, cluster),
     )
+
+
+def _compared(job: Job, cluster: Cluster, record: str, *, form: str) -> int:
+    """Print a measured run beside the estimate of its layout."""
+    from linkwise.calibrate.against import against
+    from linkwise.calibrate.site_files import read_site_file
+    from linkwise.calibrate.site_run import read_site_run, run_cluster
+    from linkwise.report.against_result import against_result, print_against
+
+    used, placed = run_cluster(job, cluster)
+    asked = replace(job, layout=placed)
+    run = read_site_run(read_site_file(record), asked, placed)
+    found = against(_estimate(asked, used), run)
+    result = _explained(asked, used).model_copy(update={"against": against_result(found, record=record)})
+    if form == "json":
+        from linkwise.report.results import published_json
+
+        click.echo(published_json(result))
+    else:
+        from linkwise.report.plan_table import job_and_cluster_lines
+        from linkwise.report.tables import console_for, print_line, wrapped
+
+        console = console_for(sys.stdout)
+        for line in job_and_cluster_lines(result.job, result.cluster):
+            print_line(console, wrapped(line, width=console.width))
+        print_line(console)
+        if result.against is not None:
+            print_against(result.against, console)
+    return ExitCode.AGAINST if found.is_slower else ExitCode.DONE
 
 
 def _estimate(job: Job, cluster: Cluster) -> Estimate:

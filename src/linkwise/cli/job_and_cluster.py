@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from linkwise.job import Job
 
 __all__ = [
+    "CALIBRATION_OPTION",
+    "calibrated_clusters",
     "job_and_cluster_arguments",
     "job_and_clusters_arguments",
     "read_job_and_cluster",
@@ -29,7 +31,13 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 JOB_OPTIONS = ("model", "sequence_length", "global_batch", "precision", "framework", "tokens")
 """Options that describe a job: keys of a `job/1` document."""
 
+CALIBRATION_OPTION = click.option(
+    "--calibration",
+    metavar="FILE",
+    help="Lay what linkwise calibrate found on this hardware over the model.",
+)
 _JOB_PARAMETERS = (
+    CALIBRATION_OPTION,
     click.option("--model", metavar="MODEL", help="A model of the catalogue, or a config.json."),
     click.option("--sequence-length", type=int, metavar="TOKENS", help="Tokens of one sequence."),
     click.option("--global-batch", type=int, metavar="SEQUENCES", help="Sequences per optimizer step."),
@@ -156,18 +164,67 @@ def read_job_and_clusters(
     def read_job() -> Job:
         from linkwise import job as room
 
-        return room.read_job(job) if job is not None else room.job_from_options({**options, "layout": layout})
+        return (
+            room.read_job(job)
+            if job is not None
+            else room.job_from_options({**job_options, "layout": layout})
+        )
 
     def no_cluster() -> tuple[Cluster, ...]:
         raise InputError(_no_cluster(job))
 
     key = "CLUSTER" if clusters else "--cluster"
+    calibration = options.get("calibration")
+    job_options = {name: options[name] for name in JOB_OPTIONS}
     readers: list[Callable[[], object]] = [read_job]
     readers += [partial(_read_clusters, where, key, axes) for where in places] or [no_cluster]
     asked, *found = _all_read(readers)
     there = tuple(each for variants in found for each in variants)
+    if isinstance(calibration, str):
+        there = calibrated_clusters(there, calibration, others=places)
     warn_of_old_prices(there)
     return asked, there
+
+
+def calibrated_clusters(
+    clusters: Sequence[Cluster], path: str, *, others: Sequence[str] = ()
+) -> tuple[Cluster, ...]:
+    """Return clusters with the calibration in a file on those whose hardware it is of.
+
+    Parameters
+    ----------
+    clusters
+        What there is.
+    path
+        The value of --calibration.
+    others
+        Other files that are read, which cannot be standard input too.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used, is stale, or is of other hardware than all of the clusters.
+    """
+    from linkwise.cluster.calibration import calibrated
+    from linkwise.cluster.calibration_document import read_calibration
+    from linkwise.estimate.constants import constants_digest
+
+    if path == "-" and "-" in others:
+        raise InputError("--calibration and CLUSTER cannot both be standard input; name a file for one")
+    calibration = read_calibration(path, constants=constants_digest())
+    laid: list[Cluster] = []
+    refusals: list[str] = []
+    for each in clusters:
+        try:
+            laid.append(calibrated(each, calibration))
+        except InputError as error:
+            laid.append(each)
+            refusals.append(str(error))
+    if len(refusals) == len(clusters):
+        raise InputError(f"--calibration: {refusals[0]}")
+    for refusal in refusals:
+        click.echo(f"linkwise: --calibration not taken: {refusal.partition('; run ')[0]}", err=True)
+    return tuple(laid)
 
 
 def _read_clusters(where: str, key: str, axes: VariantAxes | None) -> tuple[Cluster, ...]:

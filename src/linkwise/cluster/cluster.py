@@ -10,6 +10,7 @@ from linkwise.cluster.changes import network_fraction
 
 if TYPE_CHECKING:
     from linkwise.catalog import Gpu, Link
+    from linkwise.cluster.calibration import Calibration
     from linkwise.cluster.changes import Change
     from linkwise.cluster.link_table import LinkTable
     from linkwise.cluster.prices import Prices
@@ -201,6 +202,8 @@ class Cluster:
     changes
         Missing or slow parts; `gpus` and `nvlink_domain_gpus` are without missing nodes, `nodes`,
         `nics_per_node` and `nic_bytes_per_s` as built.
+    calibration
+        What was measured on it and moves its estimates; ``None`` for the shipped fit alone.
     assumptions
         What was taken for granted, in sentences for a reader.
     """
@@ -222,6 +225,7 @@ class Cluster:
     full_domain_gpus: int | None = None
     prices: Prices | None = None
     changes: tuple[Change, ...] = ()
+    calibration: Calibration | None = None
     assumptions: tuple[str, ...] = ()
 
     @property

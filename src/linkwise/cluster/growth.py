@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 from linkwise.cluster.changes import changes_of_fabric
 from linkwise.cluster.cluster import FabricKind
 from linkwise.cluster.parts import switch_ends
+from linkwise.errors import InputError
 
 if TYPE_CHECKING:
     from linkwise.cluster.cluster import Cluster
 
-__all__ = ["grown_cluster", "growth_limit"]
+__all__ = ["first_gpus", "grown_cluster", "growth_limit"]
 
 
 def grown_cluster(cluster: Cluster, times: int) -> Cluster:
@@ -41,6 +42,36 @@ def grown_cluster(cluster: Cluster, times: int) -> Cluster:
         nvlink_domain_gpus=min(full, gpus),
         parts=tuple(replace(part, nodes=part.nodes * times) for part in cluster.parts),
         changes=tuple(change for change in cluster.changes if change not in fabric),
+    )
+
+
+def first_gpus(cluster: Cluster, gpus: int) -> Cluster:
+    """Return what a run on the first GPUs of a cluster has, node after node.
+
+    Parameters
+    ----------
+    cluster
+        What there is.
+    gpus
+        How many it takes [1].
+
+    Raises
+    ------
+    InputError
+        If there are not so many.
+    """
+    if gpus > cluster.gpus:
+        raise InputError(
+            f"{gpus} GPUs are more than the {cluster.gpus} of {cluster.name}; name a larger cluster"
+        )
+    full = cluster.full_domain_gpus or cluster.nvlink_domain_gpus
+    return replace(
+        cluster,
+        nodes=-(-gpus // cluster.gpus_per_node),
+        gpus=gpus,
+        gpus_per_node=min(cluster.gpus_per_node, gpus),
+        nvlink_domain_gpus=min(cluster.nvlink_domain_gpus, gpus),
+        full_domain_gpus=full,
     )
 
 

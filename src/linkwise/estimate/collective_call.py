@@ -28,6 +28,8 @@ class GroupLinks:
         What one GPU's share of the NICs offers the group [bytes/s].
     latency_s
         Latency of one hop between domains [s].
+    local_latency, network_latency
+        What a site's calibration says of latencies inside domains and between them, 1 as modelled [1].
     """
 
     ranks: Floats
@@ -37,6 +39,8 @@ class GroupLinks:
     link_bytes_per_s: Floats
     nic_bytes_per_s: Floats
     latency_s: Floats
+    local_latency: Floats
+    network_latency: Floats
 
 
 def call_s(operation: str, size_bytes: Floats, links: GroupLinks) -> Floats:
@@ -69,5 +73,7 @@ def call_s(operation: str, size_bytes: Floats, links: GroupLinks) -> Floats:
         network=links.network,
         link_bytes_per_s=links.link_bytes_per_s,
         nic_bytes_per_s=links.nic_bytes_per_s,
+        local_latency=links.local_latency,
+        network_latency=links.network_latency,
     )
     return call + hops * np.maximum(links.latency_s - hop_latency_s(links.network), 0.0)

@@ -97,6 +97,8 @@ def tensor_collective_s(
     nvlink_bytes_per_s: Floats,
     tensor_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
 ) -> Floats:
     """Return the time of one tensor-parallel all-reduce of the activations, or of its two halves."""
     buffer = element_bytes * tokens * hidden
@@ -108,6 +110,8 @@ def tensor_collective_s(
         link_bytes_per_s=nvlink_bytes_per_s,
         nic_bytes_per_s=tensor_nic_bytes_per_s,
         latency_s=network_latency_s,
+        local_latency=nvlink_latency_factor,
+        network_latency=network_latency_factor,
     )
     halves = call_s("all_gather", buffer, links) + call_s("reduce_scatter", buffer, links)
     return np.where(sequence_parallel > 0, halves, call_s("all_reduce", buffer, links))
@@ -230,6 +234,8 @@ def context_all_to_all_s(
     nvlink_bytes_per_s: Floats,
     context_exchange_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
 ) -> Floats:
     """Return what one layer leaves exposed of swapping slices of the sequence for heads and back.
 
@@ -246,6 +252,8 @@ def context_all_to_all_s(
         link_bytes_per_s=nvlink_bytes_per_s,
         nic_bytes_per_s=context_exchange_nic_bytes_per_s,
         latency_s=network_latency_s,
+        local_latency=nvlink_latency_factor,
+        network_latency=network_latency_factor,
     )
     return (2.0 + core_recomputed) * 4.0 * call_s("all_to_all", send / 4.0, links)
 
@@ -286,6 +294,8 @@ def layer_exchange_s(
     nvlink_bytes_per_s: Floats,
     expert_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
 ) -> Floats:
     """Return the time of all exchanges of tokens with experts that one average layer asks for."""
     domains = expert / expert_local
@@ -300,6 +310,8 @@ def layer_exchange_s(
         link_bytes_per_s=nvlink_bytes_per_s,
         nic_bytes_per_s=expert_nic_bytes_per_s,
         latency_s=network_latency_s,
+        local_latency=nvlink_latency_factor,
+        network_latency=network_latency_factor,
     )
     calls = 4.0 + 2.0 * (recompute >= 2)
     return moe_fraction * calls * call_s("all_to_all", send, links)

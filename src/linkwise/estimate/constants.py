@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,15 @@ def shipped_constants() -> Mapping[str, Figure]:
 def constant_values() -> Mapping[str, float]:
     """Return the value of every shipped constant."""
     return {name: figure.value for name, figure in shipped_constants().items()}
+
+
+@cache
+def constants_digest() -> str:
+    """Return the digest of every constant a calibration's factors belong to, those of collectives too."""
+    from linkwise.network.collective_constants import collective_values
+
+    values = sorted({**constant_values(), **collective_values()}.items())
+    return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:16]
 
 
 @cache

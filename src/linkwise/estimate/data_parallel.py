@@ -81,6 +81,8 @@ def gradient_all_reduce_s(
     nvlink_bytes_per_s: Floats,
     gradient_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
 ) -> Floats:
     """Return the time of the gradients' all-reduce once per step."""
     links = GroupLinks(
@@ -91,6 +93,8 @@ def gradient_all_reduce_s(
         link_bytes_per_s=nvlink_bytes_per_s,
         nic_bytes_per_s=gradient_nic_bytes_per_s,
         latency_s=network_latency_s,
+        local_latency=nvlink_latency_factor,
+        network_latency=network_latency_factor,
     )
     return call_s("all_reduce", gradient_bytes, links)
 
@@ -110,6 +114,8 @@ def gradient_scatter_gather_s(
     nvlink_bytes_per_s: Floats,
     gradient_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
 ) -> Floats:
     """Return the time of the sharded optimizer's two collectives once per step."""
     links = GroupLinks(
@@ -120,6 +126,8 @@ def gradient_scatter_gather_s(
         link_bytes_per_s=nvlink_bytes_per_s,
         nic_bytes_per_s=gradient_nic_bytes_per_s,
         latency_s=network_latency_s,
+        local_latency=nvlink_latency_factor,
+        network_latency=network_latency_factor,
     )
     return call_s("reduce_scatter", gradient_bytes, links) + call_s(
         "all_gather", stage_parameter_bytes, links
@@ -143,6 +151,8 @@ def expert_gradient_s(
     nvlink_bytes_per_s: Floats,
     replica_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
 ) -> Floats:
     """Return the time of the experts' gradients, reduced over the ranks that hold the same ones."""
     links = GroupLinks(
@@ -153,6 +163,8 @@ def expert_gradient_s(
         link_bytes_per_s=nvlink_bytes_per_s,
         nic_bytes_per_s=replica_nic_bytes_per_s,
         latency_s=network_latency_s,
+        local_latency=nvlink_latency_factor,
+        network_latency=network_latency_factor,
     )
     gathered = np.where(zero_stage >= 1.0, 2.0 * stage_expert_parameters, expert_gradient_bytes)
     passes = call_s("reduce_scatter", expert_gradient_bytes, links) + call_s("all_gather", gathered, links)
@@ -227,6 +239,8 @@ def sharded_traffic_s(
     gradient_nic_bytes_per_s: Floats,
     replica_nic_bytes_per_s: Floats,
     network_latency_s: Floats,
+    nvlink_latency_factor: Floats,
+    network_latency_factor: Floats,
     sharded_traffic_factor: Floats,
 ) -> Floats:
     """Return the traffic of fully sharded data parallelism in one step, before overlap."""
@@ -241,6 +255,8 @@ def sharded_traffic_s(
             link_bytes_per_s=nvlink_bytes_per_s,
             nic_bytes_per_s=nic_bytes_per_s,
             latency_s=network_latency_s,
+            local_latency=nvlink_latency_factor,
+            network_latency=network_latency_factor,
         )
 
     def passed(parameters: Floats, links: GroupLinks) -> Floats:

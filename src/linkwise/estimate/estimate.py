@@ -186,6 +186,8 @@ def assumptions_of(job: Job, cluster: Cluster) -> tuple[str, ...]:
     said.extend(step_words(cluster))
     said.extend(fabric_words(cluster))
     said.extend(framework_of_job(job).assumes)
+    if cluster.calibration is not None:
+        said.append(cluster.calibration.words)
     if job.model.experts:
         said.append("tokens are spread evenly over the experts")
     if job.model.mtp_layers:

@@ -10,6 +10,7 @@ import numpy as np
 
 from linkwise.cluster.changes import gpu_speed_fraction
 from linkwise.errors import InputError, UnknownName
+from linkwise.estimate.calibrated import NO_LATENCY_FACTORS, calibrated_columns, calibrated_factors
 from linkwise.estimate.constants import bind_columns, constant_values
 from linkwise.estimate.crossing import tier_columns
 from linkwise.estimate.inputs import gpu_inputs, model_inputs
@@ -233,6 +234,7 @@ def job_columns(job: Job, cluster: Cluster) -> dict[str, Habit]:
         **(_OVER_PCIE if domain.is_pcie else {}),
         "domain_gpus": float(domain.gpus),
         "gpus": float(cluster.gpus),
+        **NO_LATENCY_FACTORS,
         "sequence_length": float(job.sequence_length),
         "global_batch": float(job.global_batch),
     }
@@ -258,7 +260,9 @@ def fixed_columns(
     bound = bind_columns([job_columns(job, cluster)])
     columns = bound.resolve(constant_values() if constants is None else constants)
     # A synchronous step ends with its slowest GPU.
-    return {**columns, "rate_factor": columns["rate_factor"] * gpu_speed_fraction(cluster)}
+    slowed = {**columns, "rate_factor": columns["rate_factor"] * gpu_speed_fraction(cluster)}
+    factors = calibrated_factors(cluster.calibration, precision=str(job.precision))
+    return calibrated_columns(slowed, factors) if factors else slowed
 
 
 def layout_columns(layouts: Sequence[Layout]) -> dict[str, Floats]:

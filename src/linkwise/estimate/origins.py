@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from linkwise.cluster.calibration import CALIBRATION_LAYER
+from linkwise.estimate.calibrated import NO_LATENCY_FACTORS, calibrated_factors, columns_of
 from linkwise.estimate.constants import shipped_constants
 from linkwise.estimate.crossing import TIER_COLUMNS
 from linkwise.estimate.inputs import model_inputs
@@ -105,7 +107,29 @@ def input_origins(job: Job, cluster: Cluster) -> Mapping[str, Origin]:
         origins[name] = Origin(kind="cluster", source=cluster.name)
     origins.update(_gpu_origins(job, cluster))
     origins.update(_link_origins(cluster, columns))
+    origins.update({name: Origin(kind="cluster", source="no calibration") for name in NO_LATENCY_FACTORS})
+    origins.update(_calibrated_origins(job, cluster, origins))
     return {name: origin for name, origin in origins.items() if name in input_names()}
+
+
+def _calibrated_origins(job: Job, cluster: Cluster, origins: Mapping[str, Origin]) -> dict[str, Origin]:
+    """Return the origins of the columns that the site's calibration moves, which is their layer."""
+    if cluster.calibration is None:
+        return {}
+    moved: dict[str, Origin] = {}
+    for name, value in calibrated_factors(cluster.calibration, precision=str(job.precision)).items():
+        for column in columns_of(name):
+            before = origins[column]
+            words = f"{before.source or 'the value above'}; times {name} {value:.3g}"
+            bases = [Basis.FITTED] if before.basis is None else [before.basis, Basis.FITTED]
+            moved[column] = Origin(
+                kind="figure",
+                unit=before.unit or "1",
+                basis=weakest(*bases),
+                source=f"{words}, {cluster.calibration.words}",
+                layer=CALIBRATION_LAYER,
+            )
+    return moved
 
 
 def weakest_basis(origins: Mapping[str, Origin]) -> Basis:

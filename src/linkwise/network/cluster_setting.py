@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from linkwise.cluster import Cluster, RoutingKind
+from linkwise.cluster.calibration import Calibration
 from linkwise.cluster.changes import NETWORK_RULE, gpu_speed_fraction, network_fraction
 from linkwise.errors import InputError
 from linkwise.nccl.communicator import NO_LIMITS, Limits
@@ -14,12 +15,13 @@ from linkwise.network.clos import unwired_words
 from linkwise.network.collective_constants import collective_constants
 from linkwise.network.collective_interval import measured_gpus, reach_of
 from linkwise.network.contention import PEERS_AT_ONCE
+from linkwise.network.link_factors import AS_MODELLED, LinkFactors
 from linkwise.network.links import borrowed_generation, is_behind_nic, local_links, network_kind
 from linkwise.network.setting import WITH_CHOICE, Launch, Setting
 from linkwise.network.tiers import rail_words
 from linkwise.network.uplinks import describe, uplinks_of
 
-__all__ = ["assumptions_of", "network_of", "setting_of"]
+__all__ = ["assumptions_of", "link_factors", "network_of", "setting_of"]
 
 _OF_TRAINING = ("host memory: ",)
 """Assumptions of a cluster that hold for the step of a training job alone."""
@@ -69,6 +71,25 @@ def setting_of(cluster: Cluster, *, gpus: int | None = None, limits: Limits = NO
         nic_on_switch=domains > 1 and is_behind_nic(links, cluster.nic_bytes_per_s),
         limits=limits,
         uplinks=uplinks_of(cluster, ranks=ranks, domain_gpus=span) if domains > 1 else None,
+        factors=link_factors(cluster.calibration),
+    )
+
+
+def link_factors(calibration: Calibration | None) -> LinkFactors:
+    """Return what a site's calibration says of its links.
+
+    Parameters
+    ----------
+    calibration
+        The calibration of a cluster; ``None`` for none.
+    """
+    if calibration is None:
+        return AS_MODELLED
+    return LinkFactors(
+        local_latency=calibration.factor("nvlink_latency"),
+        local_bandwidth=calibration.factor("nvlink_bandwidth"),
+        network_latency=calibration.factor("network_latency"),
+        network_bandwidth=calibration.factor("network_bandwidth"),
     )
 
 
@@ -100,6 +121,8 @@ def assumptions_of(cluster: Cluster, setting: Setting, operation: str) -> Iterat
     yield from _beyond(setting, operation)
     yield _choice(setting, operation)
     yield from (one for one in cluster.assumptions if not one.startswith(_OF_TRAINING))
+    if cluster.calibration is not None:
+        yield cluster.calibration.words
     yield from _changed(cluster, setting)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from linkwise.nccl.choice import candidates, ll_cap_bytes_per_s, nvls_tree_cap_bytes_per_s, tree_correction
 from linkwise.nccl.constants import release_constants
+from linkwise.network.link_factors import scaled
 from linkwise.network.links import GEN4_MOST_BYTES_PER_S
 from linkwise.network.setting import LARGEST_BOX_GPUS, Setting, bus_factor
 
@@ -110,6 +111,7 @@ def ground_of(operation: str, setting: Setting, constants: Mapping[str, float]) 
     constants
         Constants by name, SI.
     """
+    setting, constants = scaled(setting, constants)
     group = setting.group
     passes = 2 if operation == "all_reduce" else 1
     crossing = passes * (group.domains - 1)

@@ -94,7 +94,7 @@ def collective_times(
         raise InputError("a collective needs at least two GPUs; there is one")
     known = collective_values() if constants is None else constants
     at = _ground(operation, setting) if constants is None else ground_of(operation, setting, known)
-    names, choice, time_s = _chosen(at, size_bytes)
+    names, choice, time_s = _chosen(at, setting, size_bytes)
     return CollectiveTimes(
         size_bytes=size_bytes,
         names=names,
@@ -109,13 +109,15 @@ def _ground(operation: str, setting: Setting) -> Ground:
     return ground_of(operation, setting, collective_values())
 
 
-def _chosen(at: Ground, size_bytes: Floats) -> tuple[tuple[tuple[str, str], ...], NDArray[np.intp], Floats]:
-    """Return the candidates, which is taken for each size, and what that costs."""
+def _chosen(
+    at: Ground, expected: Setting, size_bytes: Floats
+) -> tuple[tuple[tuple[str, str], ...], NDArray[np.intp], Floats]:
+    """Return the candidates, which is taken for each size by what NCCL expects, and what that costs."""
     choice = np.zeros(len(size_bytes), dtype=np.intp)
     if at.operation in _WITHOUT_CHOICE:
         algorithm, form = _WITHOUT_CHOICE[at.operation]
         return ((algorithm, "simple"),), choice, form(at, size_bytes)
-    table = choice_table(at.operation, at.setting.group, at.setting.limits)
+    table = choice_table(at.operation, expected.group, expected.limits)
     if not table.offered:
         raise InputError(_nothing_left(at))
     time_s = np.empty(len(size_bytes))

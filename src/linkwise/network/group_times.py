@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from linkwise.nccl.communicator import Communicator
 from linkwise.network.collective_constants import collective_values
 from linkwise.network.collective_time import collective_times
+from linkwise.network.link_factors import LinkFactors
 from linkwise.network.links import WITH_MULTICAST, planned_bytes_per_s
 from linkwise.network.setting import Setting
 
@@ -40,6 +41,7 @@ NETWORKS = (
 )
 """What joins domains, by its code; the first for groups of one domain."""
 
+_AS_MODELLED: Floats = np.ones(1)
 _KEPT = 10_000
 """Rows of columns whose times are kept [1]."""
 
@@ -53,6 +55,8 @@ class _Group(NamedTuple):
     network: float
     link_bytes_per_s: float
     nic_bytes_per_s: float
+    local_latency: float
+    network_latency: float
 
 
 def group_times_s(
@@ -65,6 +69,8 @@ def group_times_s(
     network: Floats,
     link_bytes_per_s: Floats,
     nic_bytes_per_s: Floats,
+    local_latency: Floats = _AS_MODELLED,
+    network_latency: Floats = _AS_MODELLED,
 ) -> Floats:
     """Return the time of one call of each group [s]; 0 for a group of one rank.
 
@@ -82,12 +88,17 @@ def group_times_s(
         Line rate of a GPU inside its domain, one direction [bytes/s].
     nic_bytes_per_s
         What one GPU's share of the NICs offers the group, one direction, at line rate [bytes/s].
+    local_latency, network_latency
+        Factors on latencies inside domains and between them (`linkwise.network.link_factors`) [1].
 
     Notes
     -----
     The groups of a domain share its NICs, so that a group has the shares of its own ranks.
     """
-    links = (ranks, local, generation, network, link_bytes_per_s, nic_bytes_per_s)
+    links = (
+        *(ranks, local, generation, network),
+        *(link_bytes_per_s, nic_bytes_per_s, local_latency, network_latency),
+    )
     shape = np.broadcast_shapes(*(column.shape for column in (*links, size_bytes)))
     group, distinct = _distinct(links, shape)
     sizes = np.broadcast_to(np.maximum(size_bytes, 1.0), shape).ravel()
@@ -182,4 +193,5 @@ def _setting(group: _Group) -> Setting:
         ),
         network=NETWORKS[int(group.network)] if domains > 1 else NETWORKS[0],
         pair_bytes_per_s=group.link_bytes_per_s,
+        factors=LinkFactors(local_latency=group.local_latency, network_latency=group.network_latency),
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from linkwise.nccl.communicator import NO_LIMITS, Communicator, Limits
+from linkwise.network.link_factors import AS_MODELLED, LinkFactors
 from linkwise.network.uplinks import Uplinks
 
 __all__ = ["LARGEST_BOX_GPUS", "OPERATIONS", "WITH_CHOICE", "Launch", "Setting", "bus_factor"]
@@ -54,6 +55,8 @@ class Setting:
         Who calls.
     uplinks
         What the leaves of the fabric let through; ``None`` where they limit nothing.
+    factors
+        What a site's calibration says of its links.
     """
 
     group: Communicator
@@ -65,6 +68,7 @@ class Setting:
     limits: Limits = NO_LIMITS
     launch: Launch = Launch.OWN_THREADS
     uplinks: Uplinks | None = None
+    factors: LinkFactors = AS_MODELLED
 
 
 def bus_factor(operation: str, ranks: int) -> float:

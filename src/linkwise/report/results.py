@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from linkwise.report.against_result import AgainstResult
 from linkwise.report.bill import BilledResult, bill_fields
 from linkwise.report.cost import CostResult, cost_result
 
@@ -175,6 +176,7 @@ class ExplainResult(PublishedResult):
     terms: list[TermResult] = Field(description="In the order they were computed.")
     sensitivities: list[SensitivityResult]
     bill: CostResult | None = Field(default=None, description="Line by line; only where prices are given.")
+    against: AgainstResult | None = Field(default=None, description="A measured run beside it.")
     assumptions: list[str]
 
 

@@ -1,0 +1,216 @@
+"""What training frameworks print of their steps: Megatron-LM, NeMo, torchtitan and DeepSpeed, as values.
+
+Notes
+-----
+A step is told by the words its framework prints, so that logs of several releases are read alike, and so are
+prefixes of launchers and colours. What a framework prints of a step differs: Megatron and NeMo its time,
+torchtitan tokens per second of a GPU, DeepSpeed samples per second of all. Times of phases are those of the
+timers that Megatron and DeepSpeed print when asked. A line that a progress bar overwrites is one line for
+each time it was written. No judgement: warm-up and outliers are the caller's.
+
+References
+----------
+NVIDIA, Megatron-LM, megatron/training/training.py and megatron/core/timers.py. NVIDIA, NeMo,
+nemo/utils/exp_manager.py and nemo/lightning/pytorch/callbacks/progress_printer.py. PyTorch, torchtitan,
+torchtitan/components/metrics.py. Microsoft, DeepSpeed, deepspeed/utils/timer.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from linkwise.readers.faults import Faults
+
+__all__ = ["FRAMEWORKS", "MOST_STEPS", "LoggedStep", "TrainingLog", "is_training_log", "parse_training_log"]
+
+MOST_STEPS = 200_000
+"""Steps of one log that are read."""
+FRAMEWORKS = ("megatron", "nemo", "torchtitan", "deepspeed")
+"""Whose logs are read. GPT-NeoX prints lines of Megatron and of DeepSpeed; those of Megatron count."""
+
+_LONGEST_LINE = 4000
+_LARGEST = 1e12
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
+_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,20})?(?:[eE][+-]?[0-9]{1,3})?)"
+_MEGATRON = re.compile(r"iteration\s{1,20}(\d{1,12})\s{0,5}/\s{0,20}\d{1,12}\s{0,5}\|")
+_MEGATRON_TIME = re.compile(r"elapsed time per iteration \(ms\):\s{0,20}" + _NUMBER)
+_MEGATRON_BATCH = re.compile(r"global batch size:\s{0,20}(\d{1,12})")
+_MEGATRON_PHASE = re.compile(
+    r"^\s{0,20}([a-z][a-z-]{2,60})\s?\.{3,}:\s{0,5}\(" + _NUMBER + r",\s{0,5}" + _NUMBER + r"\)"
+)
+_NEMO_TIME = re.compile(r"train_step_timing in s[:=]\s{0,5}" + _NUMBER)
+_NEMO_STEP = re.compile(r"global_step[:=]\s{0,5}" + _NUMBER)
+_NEMO_BATCH = re.compile(r"global_batch_size[:=]\s{0,5}" + _NUMBER)
+_TITAN = re.compile(
+    r"step:\s{0,12}(\d{1,12})\s{1,12}loss:.{0,400}?(?:tps|wps):\s{0,12}([0-9][0-9,]{0,20}(?:\.\d{1,9})?)"
+)
+_DEEPSPEED = re.compile(
+    r"(?:global_step=|(?<=\s)\d{1,6}/)(\d{1,12}),\s{0,5}(?:RunningAvgSamplesPerSec="
+    + _NUMBER
+    + r",\s{0,5}Curr)?"
+    r"SamplesPerSec=" + _NUMBER
+)
+_TIMERS = re.compile(r"time \(ms\) \|(.{1,2000})")
+_TIMER = re.compile(r"([a-z][a-z_ -]{1,60}):\s{0,5}" + _NUMBER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedStep:
+    """What a log says of one step, or of the mean of the steps since the one before.
+
+    Attributes
+    ----------
+    number
+        The step, as counted by the framework.
+    time_s
+        Time of the step [s]; ``None`` where a rate is printed instead.
+    tokens_per_s_per_gpu
+        Tokens of one GPU [tokens/s].
+    samples_per_s
+        Sequences of all GPUs [1/s].
+    global_batch
+        Sequences of the step; ``None`` where it is not printed.
+    phases_s
+        Times of timers by the name the framework gives them [s].
+    """
+
+    number: int
+    time_s: float | None = None
+    tokens_per_s_per_gpu: float | None = None
+    samples_per_s: float | None = None
+    global_batch: int | None = None
+    phases_s: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingLog:
+    """The steps of one log.
+
+    Attributes
+    ----------
+    framework
+        One of `FRAMEWORKS`.
+    steps
+        In the order of the log, each number once; at least one.
+    """
+
+    framework: str
+    steps: tuple[LoggedStep, ...]
+
+
+def is_training_log(text: str) -> bool:
+    """Return whether a text has the words of a step of a framework that is read.
+
+    Parameters
+    ----------
+    text
+        The file.
+    """
+    words = ("elapsed time per iteration (ms)", "train_step_timing in s", "SamplesPerSec=")
+    return any(word in text for word in words) or _TITAN.search(_COLOUR.sub("", text[:2_000_000])) is not None
+
+
+def parse_training_log(text: str, *, path: str | None = None) -> TrainingLog:
+    """Return the steps that a training log tells of.
+
+    Parameters
+    ----------
+    text
+        What the framework printed.
+    path
+        The file it came from, for messages.
+
+    Raises
+    ------
+    DocumentError
+        If no step is found, or too many.
+    """
+    faults = Faults(path=path)
+    found: dict[str, dict[int, LoggedStep]] = {name: {} for name in FRAMEWORKS}
+    last: dict[int, LoggedStep] | None = None
+    count = 0
+    for line in _lines(text):
+        for framework, step in _steps_of(line):
+            last = found[framework]
+            last.setdefault(step.number, step)
+            count += 1
+            if count > MOST_STEPS * 8:
+                raise faults.refusal(
+                    f"has more than {MOST_STEPS:,} steps; give the part of it that is steady"
+                )
+        phases = _phases_of(line)
+        if phases and last:
+            number, step = next(reversed(last.items()))
+            last[number] = _with_phases(step, phases)
+    told = [name for name in FRAMEWORKS if found[name]]
+    if not told:
+        raise faults.refusal(
+            "has no step of Megatron-LM, NeMo, torchtitan or DeepSpeed; what is looked for is "
+            "'elapsed time per iteration (ms)', 'train_step_timing in s', "
+            "'step: 1 loss: ... tps:' or 'SamplesPerSec='"
+        )
+    return TrainingLog(framework=told[0], steps=tuple(found[told[0]].values()))
+
+
+def _lines(text: str) -> Iterator[str]:
+    for line in text.replace("\r", "\n").split("\n"):
+        yield _COLOUR.sub("", line[:_LONGEST_LINE])
+
+
+def _steps_of(line: str) -> Iterator[tuple[str, LoggedStep]]:
+    if (number := _MEGATRON.search(line)) and (time := _positive(_MEGATRON_TIME, line)):
+        batch = _MEGATRON_BATCH.search(line)
+        yield (
+            "megatron",
+            LoggedStep(
+                number=int(number[1]), time_s=time * 1e-3, global_batch=int(batch[1]) if batch else None
+            ),
+        )
+    elif (time := _positive(_NEMO_TIME, line)) and (step := _NEMO_STEP.search(line)):
+        several = _positive(_NEMO_BATCH, line)
+        number_of = min(float(step[1]), _LARGEST)
+        yield (
+            "nemo",
+            LoggedStep(number=int(number_of), time_s=time, global_batch=int(several) if several else None),
+        )
+    elif titan := _TITAN.search(line):
+        rate = float(titan[2].replace(",", ""))
+        if 0 < rate < _LARGEST:
+            yield "torchtitan", LoggedStep(number=int(titan[1]), tokens_per_s_per_gpu=rate)
+    elif deepspeed := _DEEPSPEED.search(line):
+        rate = float(deepspeed[3])
+        if 0 < rate < _LARGEST:
+            yield "deepspeed", LoggedStep(number=int(deepspeed[1]), samples_per_s=rate)
+
+
+def _positive(pattern: re.Pattern[str], line: str) -> float | None:
+    match = pattern.search(line)
+    value = float(match[1]) if match else 0.0
+    return value if 0 < value < _LARGEST else None
+
+
+def _phases_of(line: str) -> dict[str, float]:
+    """Return the timers of a line; those of single micro-batches are left out."""
+    if several := _MEGATRON_PHASE.search(line):
+        return {several[1]: float(several[3]) * 1e-3}
+    timers = _TIMERS.search(line)
+    if timers is None:
+        return {}
+    return {
+        name.strip(): float(value) * 1e-3
+        for name, value in _TIMER.findall(timers[1])
+        if not name.strip().endswith("microstep") and float(value) < _LARGEST
+    }
+
+
+def _with_phases(step: LoggedStep, phases: Mapping[str, float]) -> LoggedStep:
+    return LoggedStep(
+        number=step.number,
+        time_s=step.time_s,
+        tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
+        samples_per_s=step.samples_per_s,
+        global_batch=step.global_batch,
+        phases_s={**phases, **step.phases_s},
+    )

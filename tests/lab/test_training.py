@@ -1,0 +1,142 @@
+"""Jobs run in a lab: what is refused, what a step is predicted to be, and real jobs of torch."""
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import pytest
+
+from linkwise.errors import InputError
+from linkwise.job import Job
+from linkwise.lab.bench import Host, host_of
+from linkwise.lab.job import run_job
+from linkwise.lab.life import Ground, lab_in_use, lab_states, take_down, take_up
+from linkwise.lab.training import lab_job, predicted_step, run_request, run_result
+from linkwise.layout import Layout, Recompute
+from linkwise.model import load_model
+from tests.lab.test_design import cluster, design_of
+from tests.lab.test_traffic import MODEL
+
+CLUSTER = cluster(nodes=2, gpus=2)
+DESIGN = design_of(CLUSTER)
+HOST = Host(round_s=0.0, loopback_bytes_per_s=1e12)
+CUTS = {
+    "ddp": ("ddp", Layout(micro_batch=2)),
+    "fsdp": ("torchtitan", Layout(micro_batch=2, zero_stage=3)),
+    "tensor": ("torchtitan", Layout(tensor=4, micro_batch=2, sequence_parallel=False)),
+    "tensor and data": ("megatron", Layout(tensor=2, micro_batch=2, sequence_parallel=False)),
+    "tensor and fsdp": ("torchtitan", Layout(tensor=2, micro_batch=2, zero_stage=3, sequence_parallel=False)),
+    "pipeline": ("torchtitan", Layout(pipeline=4, micro_batch=2)),
+    "pipeline and data": ("megatron", Layout(pipeline=2, micro_batch=2)),
+}
+
+KILLED = """\
+import sys
+from linkwise.lab.job import run_job
+from linkwise.lab.life import Ground, lab_in_use
+from linkwise.lab.training import lab_job, run_request
+from tests.lab.test_training import CLUSTER, DESIGN, job_of
+run = lab_job(job_of(), CLUSTER, DESIGN)
+def watch(event):
+    if event["event"] == "step begins":
+        print("step begins", flush=True)
+with lab_in_use(sys.argv[1], ground=Ground()) as (held, design):
+    run_job(run_request(run, design, steps=50, python=sys.executable), lab=held, design=design, watch=watch)
+"""
+
+
+def job_of(name="ddp", **changes):
+    framework, layout = CUTS[name]
+    job = Job(model=MODEL, sequence_length=64, global_batch=16, framework=framework, layout=layout)
+    return replace(job, **changes)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_parts_of_a_predicted_step_sum_to_it(name):
+    step = predicted_step(lab_job(job_of(name), CLUSTER, DESIGN), DESIGN, HOST, (0.0, 0.0))
+    assert sum(step.parts.values()) == pytest.approx(step.time_s)
+
+
+def test_tensor_parallel_across_nodes_takes_the_bytes_of_the_nic():
+    # 4 layers x 4 all-reduces x 2 micro-batches of 2 x 64 x 128 x 4 bytes, 1.5 of them on a NIC
+    run = lab_job(job_of("tensor", global_batch=4), CLUSTER, DESIGN)
+    step = predicted_step(run, DESIGN, HOST, (0.0, 0.0))
+    rate = DESIGN.nic_bytes_per_s * 1448 / 1514
+    assert step.parts["tensor"] == pytest.approx(4 * 4 * 2 * 1.5 * 2 * 64 * 128 * 4 / rate)
+
+
+def test_computing_is_that_of_the_estimate_times_the_dilation():
+    slow = lab_job(job_of(), CLUSTER, design_of(CLUSTER, dilation=10_000))
+    fast = lab_job(job_of(), CLUSTER, design_of(CLUSTER, dilation=5_000))
+    assert slow.forward_s == pytest.approx(2 * fast.forward_s)
+    assert predicted_step(fast, DESIGN, HOST, (0.0, 0.0)).parts["compute"] == pytest.approx(
+        4 * 2 * (fast.forward_s + fast.backward_s)
+    )
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (job_of(layout=None), "state its degrees"),
+        (job_of(model=load_model("llama-3.1-8b")), "8,030,261,248 parameters"),
+        (job_of("tensor", layout=Layout(tensor=2, zero_stage=3)), "sequence_parallel: false"),
+        (job_of("fsdp", layout=Layout(zero_stage=2)), "zero_stage 2 is not run"),
+        (job_of("fsdp", layout=Layout(zero_stage=3, recompute=Recompute.FULL)), "recompute is not run"),
+        (job_of("pipeline", global_batch=6), "raise global_batch"),
+    ],
+)
+def test_what_a_lab_does_not_run_is_refused(job, words):
+    with pytest.raises(InputError, match=words):
+        lab_job(job, CLUSTER, DESIGN)
+
+
+@pytest.fixture
+def lab():
+    name = f"r{os.getpid()}"
+    take_up(DESIGN, name=name, ground=Ground())
+    yield name
+    take_down(name, ground=Ground())
+
+
+def measured(lab, name):
+    run = lab_job(job_of(name, global_batch=8 if name == "tensor" else 16), CLUSTER, DESIGN)
+    with lab_in_use(lab, ground=Ground()) as (held, design):
+        end = run_job(run_request(run, design, steps=2, python=sys.executable), lab=held, design=design)
+    assert end.is_done, (end.reason, end.output)
+    return run_result(lab, run, design, end, host_of(design, end))
+
+
+@pytest.mark.requires("netns")
+@pytest.mark.requires("torch")
+def test_a_real_job_sends_the_bytes_that_are_predicted(lab):
+    result = measured(lab, "ddp")
+    assert max(tier.worst_fraction for tier in result.tiers) <= 0.03
+    assert result.losses[-1] < result.losses[0]
+    assert result.measured_s > 0.3
+
+
+@pytest.mark.full
+@pytest.mark.requires("netns")
+@pytest.mark.requires("torch")
+@pytest.mark.parametrize("name", CUTS)
+def test_every_cut_sends_the_bytes_that_are_predicted(lab, name):
+    result = measured(lab, name)
+    assert max(tier.worst_fraction for tier in result.tiers) <= 0.03
+
+
+@pytest.mark.full
+@pytest.mark.requires("netns")
+@pytest.mark.requires("torch")
+def test_ranks_end_with_a_command_that_is_killed(lab):
+    command = subprocess.Popen([sys.executable, "-c", KILLED, lab], stdout=subprocess.PIPE)
+    assert command.stdout.readline() == b"step begins\n"
+    command.kill()
+    command.wait()
+    command.stdout.close()
+    deadline = time.monotonic() + 5.0
+    while (state := next(each for each in lab_states(Ground()) if each.name == lab)).processes:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert not state.is_busy
