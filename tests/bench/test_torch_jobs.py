@@ -23,7 +23,9 @@ def result_of(capsys, *words, code=0):
     return json.loads(capsys.readouterr().out)
 
 
-def test_collectives_are_measured_and_right_where_the_usual_port_is_taken(capsys, monkeypatch):
+def test_collectives_are_measured_and_right_where_the_usual_port_is_taken(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
     taken = socket.socket()
     taken.bind(("127.0.0.1", 0))
     taken.listen()
@@ -38,6 +40,7 @@ def test_collectives_are_measured_and_right_where_the_usual_port_is_taken(capsys
         for first, last in zip(row["first_samples_s"], row["time"]["samples_s"], strict=True)
     )
     assert result["runs"][0]["versions"]["torch"].startswith("2.")
+    assert list(tmp_path.iterdir()) == []  # torchrun's own folder went with the run
 
 
 def test_every_cut_trains_the_same_model(capsys):

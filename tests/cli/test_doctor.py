@@ -227,3 +227,23 @@ def test_escapes_in_dumps_and_in_a_good_run_never_reach_the_terminal(tmp_path, c
     shown = capsys.readouterr()
     assert "desync" in shown.out
     assert not [char for char in shown.out + shown.err if ord(char) < 32 and char != "\n"]
+
+
+def test_what_is_in_use_is_one_sentence_where_nothing_of_it_is_seen(tmp_path, capsys):
+    (tmp_path / "a.log").write_text("step=1\n")
+    run(["doctor", str(tmp_path / "a.log")])
+    out = capsys.readouterr().out
+    assert "In use\n  nothing of it is visible in this log, set NCCL_DEBUG=INFO" in out
+    assert out.count("not visible") == 0
+
+
+def test_one_node_with_fewer_nics_is_named_against_the_cluster(tmp_path, monkeypatch, capsys):
+    log = (_CASES / "OK-02-ib-2node-gdr.log").read_text()
+    lines = [line.replace(" [1]mlx5_1:1/IB", "") if "hgx-02" in line else line for line in log.splitlines()]
+    (tmp_path / "a.log").write_text("\n".join(lines) + "\n")
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run(["doctor", str(tmp_path / "a.log"), "--cluster", "dgx-h100:2"]) == 1
+    out = capsys.readouterr().out
+    assert "NICs per node   1 of 8" in out
+    assert "on hgx-02; the node with the fewest sets the rate" in out
+    assert "it lacks mlx5_1:1" in out

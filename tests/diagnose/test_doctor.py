@@ -192,3 +192,9 @@ def test_an_error_of_cuda_is_no_echo(doctor):
         False,
         True,
     )
+
+
+def test_data_over_tcp_that_no_line_calls_wrong_is_said_beside_healthy(job, doctor):
+    assert "over TCP" in doctor(job(network="Socket").healthy()).reason
+    assert "over TCP" not in doctor(job().healthy()).reason
+    assert "over TCP" not in doctor(job(hosts=1, network="Socket").healthy()).reason

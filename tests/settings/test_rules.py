@@ -61,6 +61,25 @@ CASES = [
     ("default", export("NCCL_IB_TIMEOUT=20"), export("NCCL_IB_TIMEOUT=22"), {}),
     ("default", export("NCCL_IB_TIMEOUT=18"), export("NCCL_IB_TIMEOUT=20"), {"release": "2.20"}),
     (
+        "fewer-devices",
+        export("NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_2,mlx5_3"),
+        export("NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_2,mlx5_3,mlx5_4,mlx5_5,mlx5_6,mlx5_7"),
+        {"cluster": "dgx-h100:4"},
+    ),
+    (
+        "fewer-devices",
+        export("NCCL_IB_HCA=mlx5_4,mlx5_5"),
+        export("NCCL_IB_HCA=mlx5_0,mlx5_1"),
+        {"cluster": "dgx-h100:4"},
+    ),
+    ("fewer-devices", export("NCCL_IB_HCA==mlx5_4:1"), export("NCCL_IB_HCA=mlx5"), {"cluster": "dgx-h100:4"}),
+    (
+        "fewer-devices",
+        export("NCCL_IB_HCA==mlx5_4:1"),
+        export("NCCL_IB_HCA=^mlx5_9"),
+        {"cluster": "dgx-h100:4"},
+    ),
+    (
         "contradiction",
         export("NCCL_IB_DISABLE=1", "NCCL_IB_HCA==mlx5_0"),
         export("NCCL_IB_DISABLE=0", "NCCL_IB_HCA==mlx5_0"),
@@ -316,6 +335,8 @@ def test_shared_memory_of_a_container_is_asked_for_where_gpus_share_it():
     )
     assert "shared-memory" in rules(pod % ("", ""), path="pod.yaml")
     assert "shared-memory" not in rules(pod % mounted, path="pod.yaml")
+    assert "shared-memory" not in rules(pod % ("", "  hostIPC: true\n"), path="pod.yaml")
+    assert "shared-memory" in rules(pod % ("", "  hostIPC: false\n"), path="pod.yaml")
 
 
 RISKY = {

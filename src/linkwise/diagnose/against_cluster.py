@@ -8,13 +8,14 @@ from linkwise.cluster import Cluster
 from linkwise.diagnose.facts import Facts, lines_of
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.diagnose.over_sockets import over_sockets
-from linkwise.diagnose.transport import Transport
+from linkwise.diagnose.transport import Transport, nics_by_host
 from linkwise.job import Job
 from linkwise.readers.job_log.values import Evidence
 
 __all__ = ["Shortfall", "lacking", "shortfalls_of"]
 
 _SIZE_BYTES = 1 << 30
+_HOSTS_SHOWN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def shortfalls_of(
     """
     found = (
         _network(facts, transport, cluster, job),
-        _nics(transport, cluster, job),
+        _nics(facts, transport, cluster, job),
         _gpus(transport, cluster),
     )
     return tuple(each for each in found if each is not None)
@@ -113,9 +114,16 @@ def _network(facts: Facts, transport: Transport, cluster: Cluster, job: Job | No
     )
 
 
-def _nics(transport: Transport, cluster: Cluster, job: Job | None) -> Shortfall | None:
-    used = transport.nics_per_node.value
+def _nics(facts: Facts, transport: Transport, cluster: Cluster, job: Job | None) -> Shortfall | None:
+    """Return the NICs that the node with the fewest lacks: it sets the rate of all."""
+    used, evidence = transport.nics_per_node.value, transport.nics_per_node.evidence
     is_socket = transport.inter_node.value == "NET/Socket"
+    per_host = nics_by_host(facts)
+    fewest, line = min(per_host.values(), key=lambda each: each[0], default=(0, None))
+    short = sorted(host for host, (count, _) in per_host.items() if host is not None and count == fewest)
+    is_uneven = line is not None and isinstance(used, int) and 0 < fewest < used
+    if is_uneven and line is not None:
+        used, evidence = fewest, line.evidence
     if not isinstance(used, int) or used >= cluster.nics_per_node or is_socket or used < 1:
         return None
     fewer = replace(cluster, nics_per_node=used)
@@ -123,12 +131,18 @@ def _nics(transport: Transport, cluster: Cluster, job: Job | None) -> Shortfall 
         what="NICs per node",
         there=str(cluster.nics_per_node),
         used=str(used),
-        evidence=transport.nics_per_node.evidence,
+        evidence=evidence,
         busbw_there_bytes_per_s=_busbw(cluster),
         busbw_used_bytes_per_s=_busbw(fewer),
         step_there_s=_step_s(cluster, job),
         step_used_s=_step_s(fewer, job),
+        note=f"on {_listed(short)}; the node with the fewest sets the rate" if is_uneven else "",
     )
+
+
+def _listed(hosts: list[str]) -> str:
+    more = f" and {len(hosts) - _HOSTS_SHOWN} more" if len(hosts) > _HOSTS_SHOWN else ""
+    return ", ".join(hosts[:_HOSTS_SHOWN]) + more
 
 
 def _gpus(transport: Transport, cluster: Cluster) -> Shortfall | None:

@@ -137,7 +137,7 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
             facts
         )
     if facts.has_completed or facts.seen("rings_connected") or has_progressed(facts):
-        return Verdict.HEALTHY, "nothing slow or broken is seen" + _strange(facts)
+        return Verdict.HEALTHY, "nothing slow or broken is seen" + _over_tcp(facts) + _strange(facts)
     return Verdict.CANNOT_TELL, _nothing_seen(facts) + _strange(facts)
 
 
@@ -168,6 +168,13 @@ def _of_launch(refused: Sighting) -> str:
     return "; ranks count from 0, so check RANK and WORLD_SIZE, or --node_rank, of every launcher"
 
 
+def _over_tcp(facts: Facts) -> str:
+    """Return what to add where data between nodes goes over TCP, which no line says is wrong."""
+    if facts.is_one_node or set(facts.used_networks) != {"Socket"}:
+        return ""
+    return "; nodes talk over TCP, and --cluster says whether a faster network should be there"
+
+
 def _strange(facts: Facts) -> str:
     """Return what to add of warnings that no message of the table is; empty without one."""
     lines = facts.seen("warning")
@@ -182,6 +189,6 @@ def _nothing_seen(facts: Facts) -> str:
         return "the log shows how ranks connect and not that NCCL came up; give it to its end"
     if facts.hosts or facts.seen("version"):
         return "the log shows too little of NCCL's start; set NCCL_DEBUG=INFO and run again"
-    kinds = sorted({each.kind for each in facts.log.inputs} - {"text"})
-    given = f" but {' and '.join(kinds)}" if kinds else ""
+    kinds = sorted({each.kind for each in facts.log.inputs} - {"text", "NCCL log"})
+    given = f", which is {' and '.join(kinds)}" if kinds else ""
     return f"no line of NCCL is in this{given}; set NCCL_DEBUG=INFO and give the log of the job"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,6 +13,9 @@ from linkwise.readers.job_log.values import Evidence, Sighting
 __all__ = ["Confidence", "Finding", "Severity", "finding", "first_of"]
 
 _MOST_EVIDENCE = 400
+_RANK_PREFIX = re.compile(r"\[rank(\d{1,7})\]:")
+"""What PyTorch and torchrun write before each line of a rank."""
+_PREFIX_LOOKS = 120
 
 
 class Severity(StrEnum):
@@ -130,3 +134,5 @@ def _places(sightings: Iterable[Sighting]) -> Iterable[str]:
             yield each.host
         elif each.rank is not None:
             yield f"rank {each.rank}"
+        elif (prefix := _RANK_PREFIX.search(each.evidence.text[:_PREFIX_LOOKS])) is not None:
+            yield f"rank {prefix[1]}"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from linkwise.diagnose.facts import Facts
 from linkwise.readers.job_log.values import ChannelUse, Evidence, Sighting
 
-__all__ = ["InUse", "Transport", "nics_of", "transport_of"]
+__all__ = ["InUse", "Transport", "nics_by_host", "nics_of", "transport_of"]
 
 _DEVICE = re.compile(r"\[\d+\](?:=\{[^}]*\}|\S+)|(?<!\S)\w[\w.-]*:\d+\.\d+\.\d+\.\d+<\d+>")
 
@@ -171,14 +171,25 @@ def _short(channel: ChannelUse) -> str:
     return "/".join(channel.transport.split("/")[:2])
 
 
-def _nics_per_node(facts: Facts) -> InUse:
-    lines = _device_lines(facts)
-    if not lines:
-        return _nics_in_channels(facts)
+def nics_by_host(facts: Facts) -> dict[str | None, tuple[int, Sighting]]:
+    """Return how many devices each host lists for the network in use, with the line that says so.
+
+    Parameters
+    ----------
+    facts
+        What is known of the job.
+    """
     per_host: dict[str | None, tuple[int, Sighting]] = {}
-    for each in lines:
+    for each in _device_lines(facts):
         count = int(each.fields["count"]) if each.what == "ofi_nics" else len(nics_of(each))
         per_host[each.host] = (count, each)
+    return per_host
+
+
+def _nics_per_node(facts: Facts) -> InUse:
+    per_host = nics_by_host(facts)
+    if not per_host:
+        return _nics_in_channels(facts)
     counts = Counter(count for count, _ in per_host.values())
     usual = counts.most_common(1)[0][0]
     line = next(each for count, each in per_host.values() if count == usual)

@@ -46,7 +46,7 @@ class Container:
     gpus
         GPUs it asks for; 0 for none.
     has_memory_shm
-        Whether a volume in memory is mounted at /dev/shm.
+        Whether a volume in memory is mounted at /dev/shm, or it is that of the host.
     """
 
     scope: str
@@ -274,6 +274,8 @@ def _gpus(resources: Plain) -> int:
 
 
 def _has_memory_shm(container: Mapping[str, Plain], pod: Mapping[str, Plain]) -> bool:
+    if pod.get("hostIPC") is True:
+        return True  # its /dev/shm is that of the host
     mounts, volumes = container.get("volumeMounts"), pod.get("volumes")
     names = {
         each.get("name")

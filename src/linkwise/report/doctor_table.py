@@ -40,6 +40,8 @@ _LABELS = {
     "algorithms": "algorithm",
     "bootstrap_interface": "bootstrap over",
 }
+_ALL_HINTS = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,NVLS,TUNING"
+"""What makes NCCL print all of these."""
 _PREFIX = re.compile(
     r"^.*?(?P<host>[^\s:<>\[\]()|]+):\d+:\d+ (?:\[-?\d+\] )?(?:\S+:\d+ )?(?:\(\w+\) )?NCCL (?:INFO|WARN) "
 )
@@ -60,7 +62,13 @@ def print_doctor(result: DoctorResult, console: Console) -> None:
     _print_verdict(result, console)
     print_line(console)
     print_line(console, "In use", style="bold")
-    for name, label in _LABELS.items():
+    values = {name: getattr(result.transport, name) for name in _LABELS}
+    if all(value is None for value in values.values()):
+        hint = f"nothing of it is visible in this log, set {_ALL_HINTS}"
+        print_line(console, wrapped(hint, width=console.width, indent="  "))
+        values = {}
+    for name in values:
+        label = _LABELS[name]
         _print_in_use(label, getattr(result.transport, name), result.proof[name], console)
     if result.shortfalls:
         print_line(console)
@@ -115,11 +123,17 @@ def _lacking(each: ShortfallResult) -> str:
     )
     there, used = each.busbw_there_bytes_per_s, each.busbw_used_bytes_per_s
     if there is not None and used is not None:
-        text += f"; busbw of a large all-reduce about {gigabytes(used)} GB/s instead of {gigabytes(there)}"
+        text += _cost(gigabytes(used), gigabytes(there))
     if each.step_there_s is not None and each.step_used_s is not None:
         step = f"{three_digits(each.step_used_s)} s instead of {three_digits(each.step_there_s)} s"
         text += f"; a step about {step}"
     return f"{text} ({each.note})" if each.note else text
+
+
+def _cost(used: str, there: str) -> str:
+    if used == there:
+        return f"; busbw of a large all-reduce stays about {there} GB/s, which other links limit"
+    return f"; busbw of a large all-reduce about {used} GB/s instead of {there}"
 
 
 def _print_baseline(baseline: BaselineResult, console: Console) -> None:

@@ -47,6 +47,7 @@ RULES: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
     fabric_rules.replaced_exclusions,
     fabric_rules.devices,
     fabric_rules.inexact_filters,
+    fabric_rules.fewer_devices,
     fabric_rules.useless_on_fabric,
     fabric_rules.roce_settings,
     fabric_rules.roce_unseen,

@@ -8,6 +8,7 @@ Deployments (DCQCN), 2015: PFC and ECN together.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from linkwise.nccl.allowed import integer_read
@@ -18,6 +19,7 @@ from linkwise.settings.node import NodeFacts, matches
 
 __all__ = [
     "devices",
+    "fewer_devices",
     "inexact_filters",
     "interfaces",
     "replaced_exclusions",
@@ -29,6 +31,7 @@ __all__ = [
 _DCQCN = "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, 2015"
 _MTU_BYTES = 4200
 """Least MTU of an interface whose RoCE packets carry 4096 bytes [bytes]."""
+_NUMBERED = re.compile(r"_\d+$")
 _IB_ONLY = ("NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_QPS_PER_CONNECTION", "NCCL_IB_TC", "NCCL_IB_HCA")
 
 
@@ -134,6 +137,36 @@ def inexact_filters(subject: Subject) -> Iterator[Finding]:
             rule="device-prefix",
             what=f"names are prefixes: the list takes {takes} too",
             todo=f"write {exact} for exactly these",
+            source=guide("NCCL_IB_HCA"),
+        )
+
+
+def fewer_devices(subject: Subject) -> Iterator[Finding]:
+    """Yield lists that name fewer devices than a node of the cluster has NICs, each by its full name.
+
+    Notes
+    -----
+    A name without ``=`` is a prefix. One that ends in ``_`` and a number is taken for one device, and lists
+    where it may be more (``mlx5_1``) are left alone.
+    """
+    cluster = subject.cluster
+    if cluster is None or cluster.parts or subject.protocol not in ("infiniband", "roce"):
+        return
+    for file, each, value in subject.settings():
+        named = [part.split(":")[0] for part in value.lstrip("=").split(",")]
+        is_exact = value.startswith("=") or not any(part.endswith("_1") for part in named)
+        if each.name != "NCCL_IB_HCA" or "$" in value or value.startswith("^") or not is_exact:
+            continue
+        count = len(set(named))
+        if not all(_NUMBERED.search(part) for part in named) or count >= cluster.nics_per_node:
+            continue
+        yield subject.finding(
+            file,
+            each,
+            Severity.ADVICE,
+            rule="fewer-devices",
+            what=f"names {count} of the {cluster.nics_per_node} NICs of a node: the others carry nothing",
+            todo="name all that belong to the fabric, or take it out where all do",
             source=guide("NCCL_IB_HCA"),
         )
 

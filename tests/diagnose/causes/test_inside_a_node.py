@@ -293,3 +293,21 @@ def test_fine_grained_memory_that_rccl_misses_is_harmless(job, doctor):
 ])  # fmt: skip
 def test_container_without_gpus(job, causes, text, found):
     assert causes(job().start().fault(1, f"Cuda failure 100 '{text}'", source="init.cc")) == found
+
+
+def test_gpu_hw_names_the_host_that_the_log_of_the_system_names(doctor):
+    line = "Nov 30 01:00:01 n01 kernel: [12.3] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    assert doctor(line).findings[0].where == ("n01", "GPU at PCI 0000:3b:00")
+
+
+def test_gpu_hw_without_a_host_names_the_gpu(doctor):
+    line = "[12.3] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    assert doctor(line).findings[0].where == ("GPU at PCI 0000:3b:00",)
+
+
+def test_memory_that_the_program_asked_for_is_not_said_to_be_nccls(job, doctor):
+    program = doctor("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n").findings[0]
+    nccl = doctor(job().start().fault(0, "Cuda failure 'out of memory'", source="init.cc")).findings[0]
+    assert (program.cause, nccl.cause) == ("oom", "oom")
+    assert "program asks" in program.explanation
+    assert "NCCL allocates" in nccl.explanation

@@ -183,3 +183,15 @@ def test_what_the_efa_plugin_goes_on_without_is_harmless(job, doctor, text):
 def test_what_stops_the_efa_plugin_is_a_fault(job, doctor, text):
     log = job(network="Socket").start().fault(0, f"NET/OFI {text}", source="nccl_net_ofi_create_plugin")
     assert doctor(log.choose().init().connect().init("COMPLETE")).findings[0].severity == "slow"
+
+
+@pytest.mark.parametrize(
+    ("device", "found"), [("rdmap79s0", ["efa"]), ("rocep79s0", []), ("ibp79s0", []), ("x-rdmap79s0", [])]
+)
+def test_efa_when_the_names_of_devices_are_those_of_efa(job, causes, device, found):
+    log = job(network="Socket").healthy().raw("$ ls /sys/class/infiniband", device)
+    assert [each[0] for each in causes(log)] == found
+
+
+def test_efa_devices_of_a_job_that_does_not_use_sockets_are_no_fault(job, causes):
+    assert causes(job().healthy().raw("$ ls /sys/class/infiniband", "rdmap79s0")) == []

@@ -278,3 +278,97 @@ def test_xla_alone_is_broken_without_a_cause(doctor):
         "NCCL operation ncclAllReduce(a, b) failed: invalid argument (run with NCCL_DEBUG=WARN).\n"
     )
     assert (found.verdict, found.findings) == ("broken", ())
+
+
+@pytest.mark.parametrize("before", ["", "3: ", "n01: ", "2026-11-30T03:00:00Z "])
+def test_the_rank_that_a_framework_writes_before_a_line_is_where_it_is_seen(doctor, before):
+    log = f"{before}[rank9]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    assert doctor(log).findings[0].where == ("rank 9",)
+
+
+def test_a_rank_deep_in_a_line_is_no_prefix(doctor):
+    log = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. " + "x" * 60 + " [rank9]:\n"
+    )
+    assert doctor(log).findings[0].where == ()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("*** STEP 12.0 ON n00 CANCELLED AT 2026-11-30T03:00:00 DUE TO TIME LIMIT ***", "time limit"),
+        ("*** JOB 12 ON n00 CANCELLED AT 2026-11-30T03:00:00 DUE TO PREEMPTION ***", "preemption"),
+        (
+            "*** JOB 12 ON n00 CANCELLED AT 2026-11-30T03:00:00 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+            "node failure",
+        ),
+    ],
+)
+def test_a_job_that_slurm_ended_is_told_from_one_that_died(job, doctor, line, words):
+    log = job().healthy().raw(f"slurmstepd: error: {line}")
+    log.fault(0, "socketProgress: Connection closed by remote peer n01<50134>")
+    (found,) = doctor(log).findings
+    assert (found.cause, found.confidence) == ("remote_exit", "medium")
+    assert f"reason: {words}." in found.explanation
+    assert "slurmstepd" in found.evidence[0].text
+
+
+def test_a_step_that_slurm_cancels_without_a_reason_explains_nothing(job, doctor):
+    log = job().healthy().raw("slurmstepd: error: *** STEP 12.0 ON n00 CANCELLED AT 2026-11-30T03:00:00 ***")
+    log.fault(0, "socketProgress: Connection closed by remote peer n01<50134>")
+    assert "Slurm" not in doctor(log).findings[0].explanation
+
+
+def test_the_end_of_a_healthy_job_at_its_time_limit_is_no_fault(job, causes):
+    line = "slurmstepd: error: *** STEP 12.0 ON n00 CANCELLED AT 2026-11-30T03:00:00 DUE TO TIME LIMIT ***"
+    assert causes(job().healthy().raw(line)) == []
+
+
+def test_memory_that_is_full_wins_over_the_time_limit(job, causes):
+    log = (
+        job()
+        .healthy()
+        .raw(
+            "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+            "slurmstepd: error: *** STEP 12.0 ON n00 CANCELLED AT 2026-11-30T03:00:00 DUE TO TIME LIMIT ***",
+        )
+    )
+    log.fault(0, "socketProgress: Connection closed by remote peer n01<50134>")
+    assert [each[0] for each in causes(log)] == ["oom"]
+
+
+@pytest.mark.parametrize(("code", "is_memory"), [(-9, True), (-6, False)])
+def test_remote_exit_names_the_rank_that_torchrun_names(job, doctor, code, is_memory):
+    log = (
+        job()
+        .healthy()
+        .raw(
+            f"E1130 api.py:869] failed (exitcode: {code}) local_rank: 3 (pid: 20003) of binary: /usr/bin/python3",
+            "Root Cause (first observed failure):",
+            "  host      : n01",
+            "  rank      : 11 (local_rank: 3)",
+            f"  exitcode  : {code} (pid: 20003)",
+        )
+    )
+    first = doctor(log).findings[0]
+    assert (first.cause, first.where) == ("remote_exit", ("rank 11",))
+    assert ("Signal 9" in first.explanation) is is_memory
+
+
+def test_a_rank_that_ends_with_an_exit_code_names_no_signal(job, causes):
+    log = (
+        job()
+        .healthy()
+        .raw(
+            "E1130 api.py:869] failed (exitcode: 1) local_rank: 3 (pid: 20003) of binary: /usr/bin/python3",
+            "  rank      : 11 (local_rank: 3)",
+        )
+    )
+    assert "remote_exit" not in [each[0] for each in causes(log)]
+
+
+def test_what_rccl_says_of_numa_balancing_is_known_and_harmless(job, doctor):
+    text = "NUMA auto balancing enabled which can lead to variability in the RCCL performance!"
+    found = doctor(job().healthy().fault(0, text, source="init.cc"))
+    assert (found.verdict, found.unknown) == ("healthy", ())
+    assert [(each.cause, each.severity) for each in found.findings] == [("harmless", "harmless")]

@@ -138,3 +138,29 @@ def test_port_of_the_status_service_that_is_taken_is_harmless(job, doctor):
 def test_ports_when_nccl_itself_cannot_bind(job, causes):
     log = job().start().fault(0, "Call to bind failed: Address already in use", source="misc/socket.cc")
     assert causes(log)[0][:2] == ("ports", "broken")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mismatch in rank count from procs 16 : 8", "counts 16 ranks, another 8"),
+        ("rank 3 of 4 ranks has already checked in", "the same rank"),
+        ("mismatch in rank count from procs 16 : 1936287860", "not meant for"),
+        ("mismatch in rank count from procs 16 : 0", "not meant for"),
+    ],
+)
+def test_bootstrap_when_ranks_disagree_on_how_many_they_are(job, doctor, text, words):
+    log = job().start().fault(0, f"Bootstrap Root : {text}", source="bootstrap.cc")
+    first = doctor(log).findings[0]
+    assert first.cause == "bootstrap"
+    assert words in first.explanation
+
+
+@pytest.mark.parametrize(("joined", "causes_found"), [("3/4", ["bootstrap"]), ("4/4", [])])
+def test_bootstrap_says_how_many_came_to_the_store(doctor, joined, causes_found):
+    line = (
+        f"[rank0]: DistStoreError: Timed out after 1801 seconds waiting for clients. {joined} clients joined."
+    )
+    found = doctor(line + "\n").findings
+    assert [each.cause for each in found] == causes_found
+    assert not found or "3 of 4 came" in found[0].explanation

@@ -37,6 +37,9 @@ def test_a_folder_is_all_files_in_it(tmp_path):
 @pytest.mark.parametrize(("data", "words"), [
     (b"", "is empty"),
     (b"\x7fELF" + bytes(100), "ELF"),
+    (b"logs/rank0.log".ljust(257, b"\0") + b"ustar\x0000" + bytes(248) + _LINE, "tar -xf"),
+    (b"logs/rank0.log".ljust(257, b"\0") + b"ustar  \0" + bytes(248) + _LINE, "tar -xf"),
+    (gzip.compress(b"logs/rank0.log".ljust(257, b"\0") + b"ustar\x0000" + bytes(248)), "tar -xf"),
     (b"\x89PNG\r\n" + bytes(100), "PNG"),
     (b"PK\x03\x04" + bytes(100), "zip archive"),
     ("NCCL INFO".encode("utf-16"), "UTF-16"),

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from linkwise.diagnose.addresses import address_of_peer, bootstrap_interfaces, known_addresses
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Sighting
 
 __all__ = ["bootstrap"]
+
+_COUNTS = re.compile(r"mismatch in rank count from procs (-?\d+) : (-?\d+)")
+_MOST_RANKS = 1 << 20
+"""More ranks than any job has; larger numbers are not counts but other bytes [ranks]."""
 
 
 def bootstrap(facts: Facts) -> Finding | None:
@@ -57,6 +63,8 @@ def _crossed(facts: Facts) -> Finding | None:
     lines = facts.warned("wrong_handshake", "bootstrap_mismatch")
     if not lines:
         return None
+    if (disagreed := _miscounted(lines)) is not None:
+        return disagreed
     return _found(
         Confidence.MEDIUM,
         list(lines),
@@ -65,6 +73,31 @@ def _crossed(facts: Facts) -> Finding | None:
         " cross connections so.",
         fix=("give every interface an address of its own",),
         check="ip -br addr on all hosts, sorted by address: no address twice",
+    )
+
+
+def _miscounted(lines: tuple[Sighting, ...]) -> Finding | None:
+    """Find processes that understand each other and disagree on how many they are, or who is who."""
+    texts = [each.fields.get("text", "") for each in lines]
+    counts = next((found for each in texts if (found := _COUNTS.search(each)) is not None), None)
+    is_plausible = counts is not None and all(1 <= int(each) <= _MOST_RANKS for each in counts.groups())
+    if counts is not None and is_plausible:
+        said = f"One process of the job counts {counts[1]} ranks, another {counts[2]}."
+    elif any("already checked in" in each for each in texts):
+        said = "Two processes of the job call themselves the same rank."
+    else:
+        return None
+    return _found(
+        Confidence.MEDIUM,
+        list(lines),
+        explanation=f"{said} They were started with unlike numbers, or a process of another job, perhaps an"
+        " earlier one that still runs, came to the same address.",
+        fix=(
+            "give all hosts one WORLD_SIZE (--nnodes, --nproc-per-node), and each process a RANK of its own",
+            "end leftovers of earlier jobs, and give each job a MASTER_PORT of its own",
+        ),
+        check="echo $RANK $WORLD_SIZE $MASTER_ADDR:$MASTER_PORT on every rank; ps -ef | grep python on all"
+        " hosts",
     )
 
 
@@ -103,15 +136,18 @@ def _without_address(facts: Facts) -> Finding | None:
 def _rendezvous(facts: Facts) -> Finding | None:
     """Find the framework's own start, before NCCL's, that fails."""
     taken, unreached = facts.seen("store_taken"), facts.seen("store_unreached")
-    if not taken and not unreached:
+    waiting = [each for each in facts.seen("store_waiting") if each.fields["joined"] != each.fields["all"]]
+    if not taken and not unreached and not waiting:
         return None
     return _found(
         Confidence.HIGH if taken else Confidence.LOW,
-        [*taken, *unreached],
+        [*taken, *waiting, *unreached],
         explanation="The processes do not find each other through PyTorch's store, before NCCL begins: "
         + (
             "another process holds its port."
             if taken
+            else _who_came(waiting[0])
+            if waiting
             else "nothing answers at the master's address and port, or a filter is in between."
         ),
         fix=(
@@ -119,6 +155,13 @@ def _rendezvous(facts: Facts) -> Finding | None:
             "MASTER_ADDR must be the address of rank 0's host on a network that all hosts share",
         ),
         check="ss -ltnp on rank 0's host; nc -vz MASTER_ADDR MASTER_PORT on the others",
+    )
+
+
+def _who_came(line: Sighting) -> str:
+    return (
+        f"{line.fields['joined']} of {line.fields['all']} came to it in time. The others were not started,"
+        " ended before, or do not reach it; their own logs tell."
     )
 
 

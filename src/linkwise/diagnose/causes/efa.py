@@ -10,6 +10,8 @@ from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["efa"]
 
+_EFA_DEVICE = re.compile(r"(?<![\w.-])rdmap\d+s\d+(?:f\d+)?(?![\w-])")
+"""rdma-core names a device so by its place where it is neither InfiniBand (ibp), RoCE (rocep) nor iWARP."""
 _WITH_GPUDIRECT = ("p4", "p5", "p6")
 _STOPS = re.compile(
     r"Disabling shared memory failed|[Ii]nitiali[sz](?:ation|ing plugin) failed"
@@ -141,7 +143,7 @@ def _without_plugin(facts: Facts) -> Finding | None:
         output.evidence_at(number)
         for output in facts.log.commands
         for number, line in enumerate(output.lines)
-        if "Elastic Fabric Adapter" in line or "provider: efa" in line
+        if "Elastic Fabric Adapter" in line or "provider: efa" in line or _EFA_DEVICE.search(line)
     ]
     if not devices or not _is_on_sockets(facts):
         return None

@@ -49,7 +49,7 @@ def gpu_hw(facts: Facts) -> Finding | None:
         Severity.BROKEN,
         Confidence.HIGH,
         proof=lines,
-        where=[*(each.host for each in lines if each.host), *_devices([*xids, *switches])] or None,
+        where=[*_hosts(lines), *_devices([*xids, *switches])] or None,
         explanation=(
             "The driver reports a fault of a GPU or of its NVLinks. Ranks on other hosts then time out or"
             " lose their connections; those lines are echoes."
@@ -63,6 +63,11 @@ def gpu_hw(facts: Facts) -> Finding | None:
         ),
         next_check="dmesg | grep -E 'Xid|SXid'; nvidia-smi nvlink -e; nvidia-smi -q -d ECC",
     )
+
+
+def _hosts(lines: list[Sighting]) -> list[str]:
+    """Return the hosts as NCCL or the system's log names them."""
+    return [host for each in lines if (host := each.host or each.fields.get("host"))]
 
 
 def _is_hardware_xid(line: Sighting) -> bool:

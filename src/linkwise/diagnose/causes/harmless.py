@@ -14,6 +14,8 @@ _NOTICES = {
     "cumem_host_off": "an optional kind of host memory is not available, and /dev/shm is used",
     "plugin_probe": "older interfaces of a plug-in were probed",
     "ras_port": "another job of the host has the port that NCCL's status service asks for",
+    "numa_balancing": "the kernel moves memory between NUMA nodes by itself, and the rate may vary a little"
+    " (sysctl kernel.numa_balancing=0 ends that)",
     "port_speed_unread": "the NIC does not tell its rate in the newest way, and NCCL takes the older",
     "setting_limited": "a setting outside its bounds is cut to them or left out",
     "feature_left": "NCCL does without something that is optional",

@@ -33,7 +33,7 @@ def oom(facts: Facts) -> Finding | None:
         Severity.BROKEN,
         Confidence.HIGH if host or device or facts.seen("cuda_oom") else Confidence.MEDIUM,
         proof=[*host, *lines],
-        explanation=_explanation(is_host=bool(host) and not lines),
+        explanation=_explanation(is_host=bool(host) and not lines, is_nccl=bool(device or allocations)),
         fix=_fix(is_host=bool(host) and not lines),
         next_check="free -g and dmesg | grep -i oom"
         if host and not lines
@@ -45,11 +45,16 @@ def _is_full(line: Sighting) -> bool:
     return "out of memory" in line.fields.get("text", "") and "nvls" not in line.source
 
 
-def _explanation(*, is_host: bool) -> str:
+def _explanation(*, is_host: bool, is_nccl: bool) -> str:
     if is_host:
         return (
             "The kernel killed a process of the job because the host, or the memory limit of its container"
             " or Slurm job, was full. The errors of other ranks follow from that."
+        )
+    if not is_nccl:
+        return (
+            "A rank's program asks for more memory than its GPU has left. That rank ends, and the lines of"
+            " others about sockets and proxies follow from it."
         )
     return (
         "The GPU has no memory left when NCCL allocates its buffers: the framework took it all before."

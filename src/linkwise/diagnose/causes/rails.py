@@ -72,9 +72,18 @@ def _uneven(facts: Facts) -> Finding | None:
         proof=proof,
         where=short,
         explanation=(
-            f"{', '.join(short[:4])} has {min(counts)} NICs in use where others have {most}. Every"
-            " collective runs at the rate of the node with the fewest."
+            f"{', '.join(short[:4])} has {min(counts)} NICs in use where others have {most}"
+            f"{_without(lines[short[0]][-1], full)}. Every collective runs at the rate of the node with the"
+            " fewest."
         ),
         fix=("bring up the ports that are missing on the hosts named here", "replace the cable or the NIC"),
         next_check="ibstat on the hosts named here: which port is not Active, and why",
     )
+
+
+def _without(short: Sighting, full: Sighting) -> str:
+    """Return which NICs of the full list the short one lacks; empty where hosts name theirs differently."""
+    there = [name.partition("/")[0] for name in nics_of(full)]
+    used = {name.partition("/")[0] for name in nics_of(short)}
+    lacked = [name for name in there if name not in used]
+    return f": it lacks {', '.join(lacked[:4])}" if used < set(there) else ""

@@ -110,10 +110,16 @@ def _switched_off(facts: Facts) -> _Why | None:
     ]
     if not lines or facts.seen("ib_devices"):
         return None
+    devices = active_ports(facts)
     return (
         Confidence.HIGH,
-        list(lines),
-        "NCCL_IB_DISABLE=1 shuts InfiniBand and RoCE off; it is often left over from debugging.",
+        [*lines, *devices],
+        "NCCL_IB_DISABLE=1 shuts InfiniBand and RoCE off; it is often left over from debugging."
+        + (
+            ""
+            if devices
+            else " Where the hosts have no such NICs it changes nothing, and TCP is what there is."
+        ),
         ("unset NCCL_IB_DISABLE, also in /etc/nccl.conf and ~/.nccl.conf",),
         "env | grep NCCL_IB_DISABLE; then look for 'NET/IB : Using' in the log",
     )

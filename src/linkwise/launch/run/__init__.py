@@ -1,5 +1,6 @@
-"""A job on a place: started, followed line by line, stopped with all its processes, and recorded.
+"""A job on a place: started, followed, stopped with all its processes, and recorded.
 
 Effects live here: processes, files of the run folder, clocks. Not here: files for other launchers,
-nor what the lines of a job mean. Read first: `job.run_job`, then `place.Place`.
+nor what the lines of a job mean. A bench lives as long as its launcher (`job.run_job`, `place.Place`); a
+launched job outlives it (`launching.follow`, `launch_place.LaunchPlace`). Read first: these two.
 """

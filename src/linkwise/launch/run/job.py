@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import signal
+import tempfile
 import time
 import uuid
 from collections import deque
@@ -132,12 +133,16 @@ def run_job(
     run_id = _new_id()
     text = json.dumps(plan)
     environ = dict(os.environ if inherited is None else inherited)
-    told = replace(job, arguments=(*job.arguments, str(folder.write_plan(text))))
+    written = folder.write_plan(text)
+    told = replace(job, arguments=(*job.arguments, str(written)))
     command = place.command(told, run_id=run_id, inherited=environ)
     record = _begun(
         command, environ, text, run_id=run_id, what=what, place=place.name, ranks=job.ranks, now=now
     )
-    return _run(command, environ, record, folder, patience=patience, on_event=on_event, now=now)
+    # torchrun makes a folder for logs and leaves it where temporary files are.
+    with tempfile.TemporaryDirectory(dir=written.parent, prefix="temporary-") as scratch:
+        environ["TMPDIR"] = scratch
+        return _run(command, environ, record, folder, patience=patience, on_event=on_event, now=now)
 
 
 def run_program(

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-__all__ = ["Command", "LocalPlace", "Place", "TorchJob"]
+__all__ = ["RENDEZVOUS_VARIABLES", "Command", "LocalPlace", "Place", "TorchJob"]
 
-_RENDEZVOUS_VARIABLES = (
+RENDEZVOUS_VARIABLES = (
     "MASTER_ADDR",
     "MASTER_PORT",
     "RANK",
@@ -126,5 +126,5 @@ class LocalPlace:
         return Command(
             argv=(*torchrun, *ranks, *meeting, *address, job.script, *job.arguments),
             settings={**own, **job.settings},
-            unset=_RENDEZVOUS_VARIABLES,
+            unset=RENDEZVOUS_VARIABLES,
         )

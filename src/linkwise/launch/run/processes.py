@@ -15,7 +15,7 @@ from typing import Self
 
 from linkwise.errors import InputError
 
-__all__ = ["LONGEST_LINE", "RUN_VARIABLE", "Processes"]
+__all__ = ["LONGEST_LINE", "RUN_VARIABLE", "Processes", "living"]
 
 RUN_VARIABLE = "LINKWISE_RUN"
 """Variable that every process of a run inherits, by which those are found that left their session."""
@@ -138,7 +138,7 @@ class Processes:
     def _all(self) -> list[int]:
         """Return the processes that still run, the first one first."""
         first = [self._first.pid] if self._first.poll() is None else []
-        return [*first, *(pid for pid in _with_variable(self._run_id) if pid != self._first.pid)]
+        return [*first, *(pid for pid in living(self._run_id) if pid != self._first.pid)]
 
     def _signal(self, number: signal.Signals, pids: Sequence[int]) -> None:
         for pid in pids:
@@ -146,9 +146,16 @@ class Processes:
                 os.kill(pid, number)
 
 
-def _with_variable(run_id: str) -> Iterator[int]:
+def living(run_id: str) -> Iterator[int]:
     """Yield the living processes of a run.
 
+    Parameters
+    ----------
+    run_id
+        That of the run.
+
+    Notes
+    -----
     torchrun starts each rank in a session of its own, so that the process group does not hold them.
     """
     wanted = f"{RUN_VARIABLE}={run_id}".encode()

@@ -72,6 +72,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message("crashed", "Signal: ", r"Signal: (?P<text>.+?)(?: \(|$)"),
     message("crashed", "Fatal Python error", r"Fatal Python error: (?P<text>.*)$"),
     message("worker_exit", "exitcode", r"exitcode ?: (?P<code>-?\d+)\)? *local_rank: (?P<local_rank>\d+)"),
+    message("worker_failed", "(local_rank: ", r"\brank +: (?P<rank>\d+) \(local_rank: \d+\)"),
     message("host_oom", "oom-kill", r"oom-kill"),
     message("host_oom", "Out of memory: Killed process", r"Killed process (?P<pid>\d+)"),
     message("host_oom", "OOM Killed", r"OOM Killed"),
@@ -82,7 +83,16 @@ HOST_MESSAGES: tuple[Message, ...] = (
     message(
         "task_died", "exited on signal", r"process rank (?P<rank>\d+).*on node (?P<host>\S+) exited on signal"
     ),
-    message("xid", "NVRM: Xid", r"Xid \(PCI:(?P<bus>[^)]+)\): (?P<xid>\d+)(?P<detail>.*)$"),
+    message(
+        "job_ended",
+        "CANCELLED AT",
+        r"\*\*\* (?:STEP|JOB) \S+ (?:ON (?P<host>\S+) )?CANCELLED AT \S+ DUE TO (?P<reason>[A-Z]+(?: [A-Z]+)*)",
+    ),
+    message(
+        "xid",
+        "NVRM: Xid",
+        r"(?:^.*?\s(?P<host>[\w.-]+) kernel:.*?)?Xid \(PCI:(?P<bus>[^)]+)\): (?P<xid>\d+)(?P<detail>.*)$",
+    ),
     message("sxid", "SXid (", r"SXid \((?P<bus>PCI:[^)]+)\): (?P<xid>\d+)(?P<detail>.*)$"),
     message("gpu_lost", "fallen off the bus", r"fallen off the bus"),
     message("iommu_fault", "IO_PAGE_FAULT", r"IO_PAGE_FAULT"),
@@ -136,6 +146,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
         "client socket has",
         r"client socket has (?P<text>timed out|failed to connect)[^(]*\(?(?P<peer>[^,)]*)",
     ),
+    message("store_waiting", "clients joined", r"\b(?P<joined>\d{1,7})/(?P<all>\d{1,7}) clients joined"),
     message("store_taken", "server socket has failed to", r"(?P<text>(?:bind|listen)\b.*)$"),
     message(
         "barrier_missed",

@@ -37,6 +37,8 @@ _MAGIC = (
     (b"\xff\xfe", "UTF-16 text; save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text; save it as UTF-8"),
 )
+_TAR_MAGIC, _TAR_MAGIC_AT = b"ustar", 257
+"""POSIX.1-1988, ustar interchange format: the magic of the header block."""
 
 
 class Unusable(Exception):
@@ -183,6 +185,8 @@ def check_text(start: bytes) -> None:
     for magic, name in _MAGIC:
         if start.startswith(magic):
             raise Unusable(f"seems to be {name}; no log")
+    if start[_TAR_MAGIC_AT:].startswith(_TAR_MAGIC):
+        raise Unusable("seems to be a tar archive; unpack it with 'tar -xf' and give the folder")
     head = start[:65536]
     controls = len(head) - len(head.translate(None, delete=_CONTROLS))
     if controls * 20 > len(head):

@@ -50,6 +50,7 @@ _LIMITS: tuple[Message, ...] = (
     message("feature_left", "Set CPU affinity : unable", r"unable to find"),
     message("registration_failed", " register ", r"failed to (?:NVLS |NET |IPC )?register (?:send|user)buff"),
     message("feature_left", "unknown event type", r"unknown event type"),
+    message("numa_balancing", "NUMA auto balancing", r"NUMA auto balancing enabled"),
     message("port_speed_unread", "ibv_query_port_speed", r"ibv_query_port_speed failed"),
     message("socket_steering", "Cannot get incoming CPU", r"incoming CPU"),
     message("socket_steering", "Maximum retry reached for ", r"for (?:accept|connect) \d"),
