@@ -269,6 +269,7 @@ def test_output_fits_80_columns(job, tmp_path, monkeypatch, capsys):
     assert max(len(line) for line in (told.out + told.err).splitlines()) <= 80
 
 
+@pytest.mark.full
 @pytest.mark.requires("torch")
 def test_ddp_trains_on_two_nodes_of_two_processes(tmp_path, capsys):
     model = {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 2, "n_embd": 32}
