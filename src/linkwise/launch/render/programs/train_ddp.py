@@ -125,6 +125,9 @@ def main() -> None:
             print(
                 f"step {step} loss {loss:.4f} time {took_s:.4f} s tokens/s {tokens / took_s:.0f}", flush=True
             )
+    # Ranks end together: one that leaves while another still talks to it can take that one down with it.
+    dist.barrier()
+    del parallel
     dist.destroy_process_group()
 
 
