@@ -121,6 +121,14 @@ def test_file_is_refused_with_the_nearest_name_when_it_is_missing(tmp_path):
         read_document(tmp_path / "clutser.yaml", _Box, "box/1")
 
 
+@pytest.mark.parametrize("missing", ["none.yaml", "x.yaml", "run"])
+def test_no_name_is_offered_that_is_like_the_missing_one_by_its_ending_alone(tmp_path, missing):
+    (tmp_path / "triton.yaml").write_text("")
+    with pytest.raises(DocumentError, match="no such file") as caught:
+        read_document(tmp_path / missing, _Box, "box/1")
+    assert "did you mean" not in str(caught.value)
+
+
 def test_file_is_refused_when_it_is_no_text_or_a_directory_or_too_large(tmp_path):
     latin = tmp_path / "latin"
     latin.write_bytes(b"a: 1\nb: \xff\n")

@@ -11,7 +11,7 @@ from linkwise.errors import DocumentError, Fault, nearest_names
 if TYPE_CHECKING:
     from os import PathLike
 
-__all__ = ["LARGEST_BYTES", "STANDARD_INPUT", "read_text"]
+__all__ = ["LARGEST_BYTES", "STANDARD_INPUT", "nearest_file", "read_text"]
 
 LARGEST_BYTES = 10_000_000
 """Files larger than this are refused [bytes]."""
@@ -59,7 +59,7 @@ def _read_file(path: Path, largest_bytes: int) -> bytes:
         with path.open("rb") as file:
             return file.read(largest_bytes + 1)
     except FileNotFoundError:
-        raise _refused(str(path), f"no such file{_nearest_file(path)}") from None
+        raise _refused(str(path), f"no such file{nearest_file(path)}") from None
     except IsADirectoryError:
         raise _refused(str(path), "is a directory; give the file in it") from None
     except (OSError, ValueError) as error:
@@ -67,13 +67,23 @@ def _read_file(path: Path, largest_bytes: int) -> bytes:
         raise _refused(str(path), f"cannot be read: {reason}") from None
 
 
-def _nearest_file(path: Path) -> str:
+def nearest_file(path: Path) -> str:
+    """Return what to say of a file that is not there: the one beside it that was likely meant, or nothing.
+
+    Parameters
+    ----------
+    path
+        The file.
+    """
     try:
         siblings = [each.name for each, _ in zip(path.parent.iterdir(), range(1000), strict=False)]
     except OSError:
         return f"; the folder {str(path.parent)!r} cannot be read either"
-    near = nearest_names(path.name, siblings, count=1)
-    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
+    for name in nearest_names(path.name, siblings):
+        # An ending in common makes short names look alike that are not.
+        if nearest_names(path.stem, [Path(name).stem]):
+            return f"; did you mean {str(path.with_name(name))!r}?"
+    return ""
 
 
 def _refused(name: str, message: str, *, line: int | None = None) -> DocumentError:

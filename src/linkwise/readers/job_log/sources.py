@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from linkwise.errors import DocumentError, Fault, nearest_names
+from linkwise.documents.text import nearest_file
+from linkwise.errors import DocumentError, Fault
 from linkwise.readers.plain_pickle import is_pickle
 
 __all__ = ["CHUNK_BYTES", "Source", "Unusable", "check_text", "chunks_of", "files_in", "sources_of"]
@@ -91,7 +92,7 @@ def sources_of(paths: Sequence[str]) -> tuple[Source, ...]:
         elif path.exists():
             found[given] = Source(name=given, path=path)
         else:
-            faults.append(Fault(path=given, message=f"no such file{_nearest(path)}"))
+            faults.append(Fault(path=given, message=f"no such file{nearest_file(path)}"))
     if faults:
         raise DocumentError(faults)
     return tuple(found.values())
@@ -210,12 +211,3 @@ def files_in(folder: Path, depth: int = 0) -> Iterator[Path]:
             yield from files_in(each, depth + 1)
         elif each.is_file():
             yield each
-
-
-def _nearest(path: Path) -> str:
-    try:
-        siblings = [each.name for each, _ in zip(path.parent.iterdir(), range(1000), strict=False)]
-    except OSError:
-        return f"; the folder {str(path.parent)!r} cannot be read either"
-    near = nearest_names(path.name, siblings, count=1)
-    return f"; did you mean {str(path.with_name(near[0]))!r}?" if near else ""
