@@ -60,7 +60,7 @@ def test_platform_evidence_wins_over_errors_on_other_hosts(job, doctor):
 def test_a_packed_log_and_a_folder_give_the_same_answer(tmp_path, name):
     data = (_CASES / f"{name}.log").read_bytes()
     (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "job.log.gz").write_bytes(gzip.compress(data))
+    (tmp_path / "deep" / "job.log.gz").write_bytes(gzip.compress(data, mtime=0))
     plain = diagnose(read_job_logs([str(_CASES / f"{name}.log")]))
     packed = diagnose(read_job_logs([str(tmp_path)]))
     assert [each.cause for each in packed.findings] == [each.cause for each in plain.findings]

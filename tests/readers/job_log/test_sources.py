@@ -21,7 +21,8 @@ def test_standard_input_is_read():
 
 def test_members_of_one_gzip_are_read_on(tmp_path):
     (tmp_path / "a.gz").write_bytes(
-        gzip.compress(_LINE) + gzip.compress(b"h:1:2 [0] NCCL INFO Bootstrap : Using eth0:1.2.3.4<0>\n")
+        gzip.compress(_LINE, mtime=0)
+        + gzip.compress(b"h:1:2 [0] NCCL INFO Bootstrap : Using eth0:1.2.3.4<0>\n")
     )
     assert set(read_job_logs([str(tmp_path / "a.gz")]).sightings) == {"network", "bootstrap"}
 
@@ -39,7 +40,7 @@ def test_a_folder_is_all_files_in_it(tmp_path):
     (b"\x7fELF" + bytes(100), "ELF"),
     (b"logs/rank0.log".ljust(257, b"\0") + b"ustar\x0000" + bytes(248) + _LINE, "tar -xf"),
     (b"logs/rank0.log".ljust(257, b"\0") + b"ustar  \0" + bytes(248) + _LINE, "tar -xf"),
-    (gzip.compress(b"logs/rank0.log".ljust(257, b"\0") + b"ustar\x0000" + bytes(248)), "tar -xf"),
+    (gzip.compress(b"logs/rank0.log".ljust(257, b"\0") + b"ustar\x0000" + bytes(248), mtime=0), "tar -xf"),
     (b"\x89PNG\r\n" + bytes(100), "PNG"),
     (b"PK\x03\x04" + bytes(100), "zip archive"),
     ("NCCL INFO".encode("utf-16"), "UTF-16"),
