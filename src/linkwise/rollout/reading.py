@@ -240,6 +240,7 @@ def _valid_run(document: ValidRunDocument) -> ValidRun:
         checks=tuple(words for name, words in PROOFS.items() if name not in document.left_out),
         left_out={PROOFS[name]: reason for name, reason in document.left_out.items()},
         most_noise_fraction=document.most_noise,
+        least_valid_fraction=document.least_valid,
     )
 
 
