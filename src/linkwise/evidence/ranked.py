@@ -28,7 +28,7 @@ _LARGEST_LOG = 690.0
 """Logarithm of the largest ratio; beyond it is no number that means anything [1]."""
 _MOST_EXACT_PAIRS = 200
 _MOST_EXACT_PRODUCT = 2500
-"""Sizes up to which chances are counted; above, the normal curve is as good in three digits [1]."""
+"""Sizes up to which chances are counted; above, the normal curve is within a thousandth [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,11 +6,9 @@ import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-
-from linkwise.rollout.plan import Severity
 from typing import Protocol
 
-from linkwise.rollout.plan import Rollout, Step
+from linkwise.rollout.plan import Rollout, Severity, Step
 from linkwise.rollout.runs import StepRun
 
 __all__ = ["Judge", "ObjectiveVerdict", "Outcome", "StepVerdict"]
@@ -106,7 +104,7 @@ class StepVerdict:
 
     @property
     def wants_more(self) -> bool:
-        """Return whether more runs may turn it into a pass: it is open, and so is everything that must hold."""
+        """Return whether more runs may turn it into a pass: all that must hold passes or is open."""
         undecided = [
             each
             for each in self.objectives
