@@ -25,7 +25,7 @@ class RunRequest:
     metrics
         Names of the metrics that objectives need of it.
     side, configuration
-        Which configuration runs.
+        Which configuration runs. Whoever measures puts it in force first, by its command where it has one.
     scope, valid_run
         Where it runs, and what it must show.
     turn, is_warmup

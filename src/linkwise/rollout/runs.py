@@ -49,7 +49,9 @@ class StepRun:
     configuration
         Digest of the configuration.
     turn
-        Place in the order of all runs of the step, from 0: pairs of candidate and control are neighbours.
+        Place in the order of the runs of this workload in this step, warm-up included. Turns 2k and 2k + 1
+        are one pair of candidate and control, in the order A B B A over two pairs; without a control only
+        even turns are used. A run that takes the place of a cut one has its turn.
     is_warmup
         Whether it is left out of all verdicts, as planned beforehand.
     state
@@ -70,6 +72,8 @@ class StepRun:
         Where its record lies; empty for none.
     record_digest
         SHA-256 of the record; empty for none.
+    seen
+        What was seen of the cluster, by the names of `plan.Scope.fingerprint`; of what was not seen, nothing.
     """
 
     run_id: str
@@ -89,3 +93,4 @@ class StepRun:
     nodes: tuple[str, ...] = ()
     record: str = ""
     record_digest: str = ""
+    seen: Mapping[str, str] = field(default_factory=dict)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-__all__ = ["ObjectiveVerdict", "Outcome", "StepVerdict"]
+from linkwise.rollout.plan import Rollout, Step
+from linkwise.rollout.runs import StepRun
+
+__all__ = ["Judge", "ObjectiveVerdict", "Outcome", "StepVerdict"]
 
 
 class Outcome(StrEnum):
@@ -86,3 +92,32 @@ class StepVerdict:
     outcome: Outcome
     objectives: tuple[ObjectiveVerdict, ...]
     sentence: str
+
+
+class Judge(Protocol):
+    """Who says what evidence means: a pure function."""
+
+    def __call__(
+        self,
+        rollout: Rollout,
+        step: Step,
+        runs: Sequence[StepRun],
+        *,
+        baseline: Sequence[StepRun],
+        today: dt.date,
+    ) -> StepVerdict:
+        """Return the verdict of a step.
+
+        Parameters
+        ----------
+        rollout, step
+            What was asked.
+        runs
+            All runs of the step that have ended, under the candidate and the control of the rollout, in the
+            order they were started; none is left out.
+        baseline
+            Runs of the configuration that was promoted last, as they are stored; empty for none.
+        today
+            The calendar.
+        """
+        ...
