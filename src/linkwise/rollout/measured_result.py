@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
@@ -15,6 +15,8 @@ from linkwise.readers.faults import Faults
 from linkwise.readers.json_text import parse_json
 
 __all__ = ["MeasuredResult", "read_result"]
+
+_MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +34,9 @@ class MeasuredResult:
     samples
         By name of the metric, in its unit, in the order they were taken.
     predictions
-        What the model says of each metric.
+        What the model says of each metric; nothing for CPUs, which it does not know.
+    noise_fractions
+        Spread of the samples of one thing, over their median, by metric [1].
     hosts, ranks
         As seen.
     settings
@@ -46,6 +50,7 @@ class MeasuredResult:
     reason: str
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     predictions: Mapping[str, float] = field(default_factory=dict)
+    noise_fractions: Mapping[str, float] = field(default_factory=dict)
     hosts: tuple[str, ...] = ()
     ranks: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +93,7 @@ def _bench(told: Mapping[str, Any], samples: Mapping[str, list[float]], **more: 
         is_done=bool(runs) and bad is None,
         is_as_planned=None,
         reason="" if bad is None else f"{bad['outcome']}: {bad['reason']}",
-        samples={name: _finite(values) for name, values in samples.items() if values},
+        samples={name: tuple(values) for name, values in samples.items() if values},
         hosts=tuple(dict.fromkeys(host for run in runs for host in run["hosts"])),
         ranks=int(told["ranks"]),
         settings=dict(runs[0]["settings"]) if runs else {},
@@ -101,19 +106,22 @@ def _collectives(told: Mapping[str, Any]) -> MeasuredResult:
     times: list[float] = []
     bandwidths: list[float] = []
     predicted: list[float] = []
+    noise: list[float] = []
     wrong = 0
     for row in told["rows"]:
         moved = row["size_bytes"] * bus_factor(row["collective"], told["ranks"])
         samples = row["time"]["samples_s"]
         times += samples
         bandwidths += [moved / each for each in samples]
+        noise.append(_noise_fraction(samples))
         wrong += row["wrong"] or 0
         if row.get("predicted"):
             predicted.append(moved / row["predicted"]["time_s"])
     found = _bench(
         told,
         {"collective.busbw": bandwidths, "collective.time": times},
-        predictions={"collective.busbw": median(predicted)} if predicted else {},
+        predictions={"collective.busbw": median(predicted)} if predicted and _is_known(told) else {},
+        noise_fractions=dict.fromkeys(("collective.busbw", "collective.time"), median(noise)),
     )
     return (
         replace(found, is_done=False, reason=f"{wrong:,} wrong elements in the results") if wrong else found
@@ -137,19 +145,21 @@ def _training(told: Mapping[str, Any]) -> MeasuredResult:
     losses: list[float] = []
     for cut in told["cuts"]:
         times += cut["step_time"]["samples_s"]
-        losses += cut["losses"]
-    return _bench(told, _of_steps(times, tokens=told["tokens_per_step"], losses=losses))
+        losses += [math.nan if each is None else each for each in cut["losses"]]  # JSON has no NaN
+    noise = dict.fromkeys(("train.step_time", "train.tokens_per_s"), _noise_fraction(times))
+    found = _of_steps(times, tokens=told["tokens_per_step"], losses=losses)
+    return _bench(told, found, noise_fractions=noise)
 
 
 def _launch(told: Mapping[str, Any]) -> MeasuredResult:
     expected, predicted = told["expected"], told["predicted"]
     gpus = expected["nodes"] * expected["ranks_per_node"]
     steps = told["samples"][WARM_UP_STEPS:]
-    found = _of_steps(
-        [step["time_s"] for step in steps],
-        tokens=predicted["tokens_per_step"],
-        losses=[step["loss"] for step in steps if step.get("loss") is not None],
-    )
+    times_s = [step["time_s"] for step in steps]
+    tokens = predicted["tokens_per_step"]
+    losses = [step["loss"] for step in steps if step.get("loss") is not None]
+    found = _of_steps(times_s, tokens=tokens, losses=losses)
+    known = _of_steps([predicted["step_time_s"]], tokens=tokens, losses=[]) if _is_known(expected) else {}
     is_done = told["outcome"] == "done"
     unlike = [f"{each['what']}: planned {each['planned']}, seen {each['seen']}"
               for each in told["checks"] if not each["is_as_planned"]]  # fmt: skip
@@ -157,14 +167,9 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
         is_done=is_done,
         is_as_planned=bool(told["valid"]),
         reason="; ".join(unlike) if is_done else f"{told['outcome']}: {told['reason']}",
-        samples={name: _finite(values) for name, values in found.items() if values},
-        predictions={
-            name: values[0]
-            for name, values in _of_steps(
-                [predicted["step_time_s"]], tokens=predicted["tokens_per_step"], losses=[]
-            ).items()
-            if values
-        },
+        samples={name: tuple(values) for name, values in found.items() if values},
+        predictions={name: values[0] for name, values in known.items() if values},
+        noise_fractions=dict.fromkeys(("train.step_time", "train.tokens_per_s"), _noise_fraction(times_s)),
         hosts=tuple(told["hosts"]),
         ranks=gpus,
         settings=dict(expected["settings"]),
@@ -180,9 +185,16 @@ def _of_steps(times_s: list[float], *, tokens: int, losses: list[float]) -> dict
     }
 
 
-def _finite(values: list[float]) -> tuple[float, ...]:
-    """Return the values as they are: a loss that is not a number must be seen by who judges."""
-    return tuple(float(each) for each in values)
+def _is_known(told: Mapping[str, Any]) -> bool:
+    return bool(told["device"] == "cuda")
+
+
+def _noise_fraction(samples: Sequence[float]) -> float:
+    """Return the spread as a standard deviation, from the median deviation, over the median [1]."""
+    if len(samples) < 2:
+        return 0.0
+    middle = median(samples)
+    return _MAD_TO_SIGMA * median(abs(each - middle) for each in samples) / middle
 
 
 def _duration_s(run: Mapping[str, Any]) -> float:

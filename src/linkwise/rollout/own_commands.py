@@ -6,7 +6,6 @@ import contextlib
 import datetime as dt
 import hashlib
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,7 +28,6 @@ __all__ = ["OwnCommands"]
 _LARGEST_RESULT_BYTES = 256 << 20
 _COMMAND_S = 3600.0
 """For a command that puts a configuration in force; assumed: driver updates take minutes [s]."""
-_MAD_TO_SIGMA = 1.4826
 _LINKWISE = "import sys; from linkwise.cli.main import main; sys.exit(main())"
 """What the command does: it need not be on the PATH."""
 
@@ -116,7 +114,9 @@ class OwnCommands:
             (folder / "job.json").write_text(text, encoding="utf-8")
         argv = run_command(request, gpus=gpus, documents=folder, output=folder / "run")
         environment = dict(self.inherited)
-        if request.workload.kind is not WorkloadKind.JOB:
+        if request.workload.kind is not WorkloadKind.JOB:  # launch plans them itself, and refuses others
+            if others := strangers(tuple(environment), configuration.settings):
+                raise InputError(f"{', '.join(others)} in this shell moves data and is not planned; unset it")
             environment.update(configuration.settings)
         return start_process(
             (*self.linkwise, *argv), environment=environment, folder=folder, mark=request.run_id
@@ -205,29 +205,12 @@ def _unlike(request: RunRequest, found: MeasuredResult) -> Iterator[str]:
         wrong = {name: value for name, value in planned.items() if found.settings.get(name, value) != value}
         for name, value in wrong.items():
             yield f"environment: planned {name}={value}, seen {found.settings[name]}"
-        if others := strangers(tuple(found.settings), planned):
-            yield f"environment: {', '.join(others)} moves data and is not planned"
     most = request.valid_run.most_noise_fraction
     for name in request.metrics if most is not None else ():
-        noise = noise_fraction(found.samples.get(name, ()))
+        noise = found.noise_fractions.get(name, 0.0)
         if most is not None and noise > most:
             spread, bar = f"{100 * noise:.3g} %", f"{100 * most:.3g} %"
             yield f"noise: {name} spreads by {spread} within the run, {bar} is the most"
-
-
-def noise_fraction(samples: Sequence[float]) -> float:
-    """Return the spread of samples as a standard deviation, from the median deviation, over their median [1].
-
-    Parameters
-    ----------
-    samples
-        In any unit.
-    """
-    if len(samples) < 2:
-        return 0.0
-    middle = statistics.median(samples)
-    spread = _MAD_TO_SIGMA * statistics.median(abs(each - middle) for each in samples)
-    return spread / abs(middle) if middle else 0.0
 
 
 def _run_of(

@@ -41,6 +41,7 @@ def run_command(request: RunRequest, *, gpus: int, documents: Path, output: Path
     return (
         *words(request, gpus=gpus, documents=documents),
         *(("--on", request.scope.place) if request.scope.place != "local" else ()),
+        *(("--device", "cpu") if request.scope.device == "cpu" else ()),
         *(("--python", request.configuration.python) if request.configuration.python else ()),
         "-o",
         str(output),
