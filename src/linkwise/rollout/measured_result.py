@@ -17,6 +17,8 @@ from linkwise.readers.json_text import parse_json
 __all__ = ["MeasuredResult", "read_result"]
 
 _MAD_TO_SIGMA = 1.4826
+_FINGERPRINT = ("gpu", "nccl", "driver", "cuda", "torch", "kernel")
+"""What records call as fingerprints do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +43,8 @@ class MeasuredResult:
         As seen.
     settings
         Variables that move communication, as ranks had them.
+    seen
+        Of the cluster, by the names of `plan.Scope.fingerprint`: what ranks and nodes said of themselves.
     duration_s
         From start to end, all runs in it together [s].
     """
@@ -54,6 +58,7 @@ class MeasuredResult:
     hosts: tuple[str, ...] = ()
     ranks: int = 0
     settings: Mapping[str, str] = field(default_factory=dict)
+    seen: Mapping[str, str] = field(default_factory=dict)
     duration_s: float = 0.0
 
 
@@ -97,6 +102,7 @@ def _bench(told: Mapping[str, Any], samples: Mapping[str, list[float]], **more: 
         hosts=tuple(dict.fromkeys(host for run in runs for host in run["hosts"])),
         ranks=int(told["ranks"]),
         settings=dict(runs[0]["settings"]) if runs else {},
+        seen=_seen(runs[0]["versions"]) if runs else {},
         duration_s=sum(_duration_s(run) for run in runs),
         **more,
     )
@@ -173,6 +179,7 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
         hosts=tuple(told["hosts"]),
         ranks=gpus,
         settings=dict(expected["settings"]),
+        seen=_seen(told["versions"]),
         duration_s=_duration_s(told),
     )
 
@@ -183,6 +190,10 @@ def _of_steps(times_s: list[float], *, tokens: int, losses: list[float]) -> dict
         "train.tokens_per_s": [tokens / each for each in times_s],
         "train.loss": losses,
     }
+
+
+def _seen(versions: Mapping[str, str]) -> dict[str, str]:
+    return {name: str(versions[name]) for name in _FINGERPRINT if versions.get(name)}
 
 
 def _is_known(told: Mapping[str, Any]) -> bool:

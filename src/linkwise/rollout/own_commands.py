@@ -144,6 +144,7 @@ class OwnCommands:
             predictions={n: found.predictions[n] for n in request.metrics if n in found.predictions},
             gpu_s=found.ranks * found.duration_s,
             nodes=found.hosts,
+            seen=found.seen,
             record=str(file),
             record_digest=hashlib.sha256(data).hexdigest(),
         )
