@@ -20,8 +20,9 @@ from linkwise.rollout.measured_result import MeasuredResult, read_result
 from linkwise.rollout.measuring import RunRequest
 from linkwise.rollout.plan import WorkloadKind
 from linkwise.rollout.run_command import run_command
-from linkwise.rollout.run_documents import cluster_text, job_text, target_gpus
+from linkwise.rollout.run_documents import cluster_text, job_text
 from linkwise.rollout.runs import RunState, StepRun
+from linkwise.rollout.targets import target_gpus
 
 __all__ = ["OwnCommands"]
 

@@ -3,57 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from linkwise.documents.text import read_text
 from linkwise.documents.tree import parse_yaml
 from linkwise.errors import InputError
-from linkwise.rollout.plan import Target, TargetKind
 
-if TYPE_CHECKING:
-    from linkwise.cluster import Cluster
-
-__all__ = ["cluster_text", "job_text", "target_gpus"]
-
-
-def target_gpus(target: Target, cluster: Cluster) -> int:
-    """Return how many GPUs a step touches [1].
-
-    Parameters
-    ----------
-    target
-        Of the step.
-    cluster
-        The whole of it.
-
-    Raises
-    ------
-    InputError
-        When the cluster has not so many.
-    """
-    per_node = cluster.gpus_per_node
-    if target.kind is TargetKind.GPUS:
-        wanted = int(target.amount)
-    elif target.kind is TargetKind.FRACTION:
-        wanted = math.ceil(target.amount * cluster.nodes_in_use - 1e-9) * per_node
-    elif target.kind is TargetKind.LEAVES:
-        wanted = int(target.amount) * _leaf_gpus(cluster)
-    else:
-        wanted = int(target.amount) * (2 if target.kind is TargetKind.PAIRS else 1) * per_node
-    if wanted > cluster.gpus:
-        raise InputError(f"the step wants {wanted:,} GPUs, and {cluster.name} has {cluster.gpus:,}")
-    return wanted
-
-
-def _leaf_gpus(cluster: Cluster) -> int:
-    """Return the GPUs below one leaf, or one group of rails; all where that joins all [1]."""
-    from linkwise.network.tiers import tiers_of
-
-    tiers = tiers_of(cluster, domain_gpus=cluster.nvlink_domain_gpus)
-    return min(tiers[0].gpus, cluster.gpus) if tiers else cluster.gpus
+__all__ = ["cluster_text", "job_text"]
 
 
 def cluster_text(cluster: str, gpus: int) -> str:
