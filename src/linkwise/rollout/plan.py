@@ -456,12 +456,15 @@ class Scope:
         Path of the list of prices, absolute; empty without one.
     place
         Where jobs run: ``local``, ``slurm``, ``lab`` or ``lab:NAME``.
+    device
+        ``cuda``, or ``cpu`` for trials with gloo.
     fingerprint
         What must be seen of it, by name (``gpu``, ``gpus_per_node``, ``nccl``, ``driver``...), as text.
     """
 
     cluster: str
     place: str
+    device: str = "cuda"
     prices: str = ""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
 

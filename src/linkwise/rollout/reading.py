@@ -131,6 +131,7 @@ def _scope(document: ScopeDocument, path: str | None) -> Scope:
     return Scope(
         cluster=str(file) if file.is_file() else document.cluster,
         place=document.place,
+        device=document.device,
         prices=_absolute(document.prices, path),
         fingerprint={name: str(value) for name, value in fingerprint.items()},
     )
