@@ -93,8 +93,7 @@ def test_single_gpu_is_proved_by_the_log_of_its_one_rank():
     lines = [
         "n0:100:100 [0] NCCL INFO NCCL version 2.28.9+cuda13.0",
         "n0:100:100 [0] NCCL INFO comm 0x1 rank 0 nRanks 1 nNodes 1 localRanks 1 localRank 0 MNNVL 0",
-        "n0:100:100 [0] NCCL INFO ncclCommInitRankConfig comm 0x1 rank 0 nranks 1 cudaDev 0 nvmlDev 0 busId 1 "
-        + "commId 0x2 - Init COMPLETE",
+        "n0:100:100 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 18000 commId 0x2 - Init COMPLETE",
     ]
     transport = diagnose(parse_job_log([("log", ("\n".join(lines) + "\n").encode())])).transport
     settings = {"NCCL_DEBUG": "INFO"}
