@@ -155,7 +155,7 @@ def test_init_leaves_no_half_of_a_template(tmp_path):
     assert not target.exists()
 
 
-@pytest.mark.parametrize("document", ["cluster", "job", "prices"])
+@pytest.mark.parametrize("document", ["cluster", "job", "prices", "rollout"])
 def test_schema_is_a_json_schema_of_the_document(document, capsys):
     import jsonschema
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 __all__ = [
+    "COLLECTED",
+    "PROOFS",
     "Against",
     "Aggregate",
     "Change",
@@ -32,6 +34,29 @@ __all__ = [
     "Workload",
     "WorkloadKind",
 ]
+
+
+PROOFS: Mapping[str, str] = {
+    "world_size": "world size",
+    "hosts": "hosts",
+    "environment": "environment",
+    "ranks_of_nccl": "ranks of NCCL",
+    "inside_a_node": "inside a node",
+    "between_nodes": "between nodes",
+    "gpudirect_rdma": "GPUDirect RDMA",
+    "transport": "transport",
+}
+"""Checks of a run as a document names them, and as `linkwise.launch.run.proof` does."""
+
+COLLECTED: Mapping[str, str] = {
+    "decisions": "the decision log with its head digest",
+    "runs": "every run with its samples",
+    "records": "the folders of the runs: records, logs, rendered files",
+    "configurations": "candidate, control and what was promoted last",
+    "fingerprint": "what was seen of the cluster, and how it differs from what is promised",
+    "host": "what linkwise collect gathers on this machine",
+}
+"""What may go into the archive of an incident."""
 
 
 class Dimension(StrEnum):
@@ -99,7 +124,7 @@ class TargetKind(StrEnum):
     GPUS = "gpus"
     NODES = "nodes"
     PAIRS = "pairs"
-    """Rounds of disjoint pairs of all nodes."""
+    """Of nodes: twice as many nodes."""
     LEAVES = "leaves"
     FRACTION = "fraction"
 
@@ -143,8 +168,10 @@ class Workload:
         Collectives; for COLLECTIVES and PAIRS.
     sizes_bytes
         Sizes of the full buffer [bytes]; for COLLECTIVES and PAIRS.
+    rounds
+        Rounds of disjoint pairs of the nodes of the step; for PAIRS [1].
     cut
-        How the small model is cut (``ddp``, ``fsdp2``, ``tensor``, ``pipeline``); for TRAINING.
+        How the small model is cut, of `linkwise.bench.training.CUTS`; for TRAINING.
     steps
         Training steps of one run; for TRAINING and JOB; ``None`` for the job's own [1].
     endpoint
@@ -156,6 +183,7 @@ class Workload:
     kind: WorkloadKind
     operations: tuple[str, ...] = ()
     sizes_bytes: tuple[int, ...] = ()
+    rounds: int | None = None
     cut: str = ""
     steps: int | None = None
     endpoint: str = ""
@@ -171,8 +199,7 @@ class Comparison:
     against
         What the value is compared with.
     bar
-        A value in the unit of the metric for FLOOR, else a ratio to what it is compared with [1]. Whether the
-        value must be at least or at most this follows from the direction of the metric, unless it is given.
+        A value in the unit of the metric for FLOOR, else a ratio to what it is compared with [1].
     is_least
         Whether the bar is the least that passes, else the most.
     """
@@ -225,17 +252,17 @@ class Configuration:
     settings
         Variables of the environment.
     job
-        Path of the job document as the rollout names it; empty where none is needed.
+        Path of the job document, absolute; empty where none is needed.
     layout
         Layout of the job over that of its document, as ``key: value``; empty to take the document's.
     script
-        What is started instead of the framework's program; empty for that.
+        Path of what is started instead of the framework's program, absolute; empty for that.
     python
         The Python that has torch; empty for that of Linkwise.
     command
         Argv that puts it in force; empty where the settings are all.
     digest
-        SHA-256 over all of it and the contents of the files it names.
+        SHA-256 over all of it, with the contents of the files it names in place of where they lie.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -315,12 +342,15 @@ class ValidRun:
     Parameters
     ----------
     checks
-        Names of the checks of `linkwise.launch.run.proof` that must be met.
+        Of `PROOFS`, in the words of `linkwise.launch.run.proof`: those that must be met wherever they apply.
+    left_out
+        Those that need not, each with the reason.
     most_noise_fraction
         Spread within a run, over its median, above which it does not count [1]; ``None`` for any.
     """
 
     checks: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
     most_noise_fraction: float | None = None
 
 
@@ -384,7 +414,7 @@ class Incident:
     runbook
         Where the steps are written down.
     collect
-        Kinds of evidence, of `incident.COLLECTED`.
+        Kinds of evidence, of `COLLECTED`.
     """
 
     page: tuple[str, ...] = ()
@@ -418,7 +448,9 @@ class Scope:
     Parameters
     ----------
     cluster
-        Path of the cluster document, or ``SYSTEM:NODES``.
+        Path of the cluster document, absolute, or ``SYSTEM:NODES``.
+    prices
+        Path of the list of prices, absolute; empty without one.
     place
         Where jobs run: ``local``, ``slurm``, ``lab`` or ``lab:NAME``.
     fingerprint
@@ -427,6 +459,7 @@ class Scope:
 
     cluster: str
     place: str
+    prices: str = ""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -1,0 +1,55 @@
+"""`linkwise rollout`: the table of what can be done with a rollout."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from linkwise.errors import UnknownName
+
+__all__ = ["COMMANDS", "rollout"]
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "check": ("rollout_check", "Lint a rollout file, its statistical power included."),
+}
+"""Commands: the module beside this one that has the function of that name, and what it does."""
+
+
+class _Commands(click.Group):
+    """A group that imports a command when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of that name, or ``None``."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"linkwise.cli.{COMMANDS[cmd_name][0]}")
+        command = getattr(module, cmd_name.replace("-", "_"))
+        return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; a name that is none gets the nearest one."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            raise UnknownName.among(COMMANDS, kind="command of rollout", given=args[0])
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands from the table, so that none is imported for a list."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
+
+
+@click.group(cls=_Commands)
+def rollout() -> None:
+    """Carry a change out step by step: each step is a gate on measured evidence.
+
+    \b
+    linkwise init rollout
+    linkwise rollout check rollout.yaml
+    """  # noqa: D301 (click reads \b as: do not wrap)
