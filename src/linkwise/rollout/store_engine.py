@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Engine, create_engine, event, insert, inspect, make_url, select
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, ProgrammingError
 
 from linkwise.errors import InputError
 from linkwise.rollout.store_tables import SCHEMA_VERSION, TABLES, meta
@@ -168,8 +168,11 @@ def _check_kind(engine: Engine, url: URL, *, may_make: bool) -> None:
 
 def _make(engine: Engine) -> None:
     rows = (_KIND, ("version", str(SCHEMA_VERSION)))
-    with contextlib.suppress(IntegrityError):  # two who make it at once: the other one did
-        with engine.connect().execution_options(linkwise_write=True) as connection, connection.begin():
-            TABLES.create_all(connection)
-            if not connection.execute(select(meta.c.name)).first():
-                connection.execute(insert(meta), [{"name": name, "value": value} for name, value in rows])
+    with (
+        contextlib.suppress(IntegrityError, ProgrammingError),  # two who make it at once: the other one did
+        engine.connect().execution_options(linkwise_write=True) as connection,
+        connection.begin(),
+    ):
+        TABLES.create_all(connection)
+        if not connection.execute(select(meta.c.name)).first():
+            connection.execute(insert(meta), [{"name": name, "value": value} for name, value in rows])

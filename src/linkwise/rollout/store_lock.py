@@ -79,7 +79,8 @@ def take_lock(engine: Engine, rollout: str, *, told: HeldBy | None) -> Iterator[
         if not is_mine:
             who = "another process" if told is None else told.words
             raise InputError(
-                f"{rollout!r} is carried out by {who}; wait for it, or stop it with 'linkwise rollout suspend'"
+                f"{rollout!r} is carried out by {who}; wait for it, or stop it with "
+                "'linkwise rollout suspend'"
             )
         yield Lock(token=secrets.token_hex(16))
 
