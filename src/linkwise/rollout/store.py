@@ -17,7 +17,7 @@ from linkwise.rollout.run_text import run_of_text
 from linkwise.rollout.runs import StepRun
 from linkwise.rollout.store_engine import connected, open_engine, told_errors
 from linkwise.rollout.store_lock import HeldBy, Lock, lock_number, take_lock
-from linkwise.rollout.store_reading import BaselineRow, Record, baseline_row, contents_of, record_of
+from linkwise.rollout.store_reading import Record, baseline_row, contents_of, record_of
 from linkwise.rollout.store_tables import baselines, holders, rollouts, runs
 from linkwise.rollout.store_writing import Writing
 from linkwise.rollout.verification import LogContents
@@ -189,14 +189,12 @@ class Store:
         with self._engine.connect().execution_options(linkwise_write=True) as connection, connection.begin():
             yield connection
 
-    def baseline(
-        self, *, scope: str, configuration: str, target: str
-    ) -> tuple[tuple[BaselineRow, StepRun], ...]:
-        """Return the runs of a promoted configuration that others may be compared with.
+    def baseline(self, *, scope: str, target: str) -> tuple[StepRun, ...]:
+        """Return the runs of what was promoted last somewhere, on as much of the cluster.
 
         Parameters
         ----------
-        scope, configuration, target
+        scope, target
             As in `BaselineRow`.
 
         Raises
@@ -207,16 +205,13 @@ class Store:
         query = (
             select(baselines, runs.c.text)
             .join(runs, (runs.c.rollout == baselines.c.rollout) & (runs.c.run_id == baselines.c.run_id))
-            .where(
-                baselines.c.scope == scope,
-                baselines.c.configuration == configuration,
-                baselines.c.target == target,
-            )
-            .order_by(baselines.c.promoted, baselines.c.run_id)
+            .where(baselines.c.scope == scope, baselines.c.target == target)
         )
         with told_errors(self._engine.url), self._engine.connect() as connection:
-            rows = connection.execute(query).mappings().all()
-        return tuple((baseline_row(row), run_of_text(row["text"])) for row in rows)
+            rows = [(baseline_row(row), row["text"]) for row in connection.execute(query).mappings()]
+        last = max((row.promoted for row, _ in rows), default="")
+        found = [run_of_text(text) for row, text in rows if row.promoted == last]
+        return tuple(sorted(found, key=lambda run: (run.started, run.run_id)))
 
     def promoted_in(self, configuration: str) -> str | None:
         """Return the rollout that promoted a configuration last; ``None`` where none did.

@@ -131,10 +131,12 @@ def contents_of(connection: Connection, rollout: str) -> LogContents | None:
         runs=_texts(connection.execute(select(runs.c.run_id, runs.c.text).where(runs.c.rollout == rollout))),
         kept=_texts(connection.execute(select(kept.c.digest, kept.c.text).where(kept.c.rollout == rollout))),
         baselines=tuple(
-            baseline_row(row).columns
-            for row in connection.execute(
-                select(baselines).where(baselines.c.rollout == rollout).order_by(baselines.c.run_id)
-            ).mappings()
+            sorted(
+                baseline_row(row).columns
+                for row in connection.execute(
+                    select(baselines).where(baselines.c.rollout == rollout)
+                ).mappings()
+            )
         ),
     )
 

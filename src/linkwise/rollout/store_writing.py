@@ -64,7 +64,7 @@ class Writing:
         evidence
             Digests of what is kept already, by name.
         """
-        head = self._head()
+        head = self.head()
         digests = {name: self._keep(text) for name, text in (texts or {}).items()}
         sealed = seal(
             Entry(
@@ -132,7 +132,8 @@ class Writing:
             values = dict(zip(names, row.columns, strict=True))
             self._connection.execute(insert(baselines).values(rollout=self._rollout, **values))
 
-    def _head(self) -> LogHead:
+    def head(self) -> LogHead:
+        """Return the end of the log."""
         query = select(rollouts.c.head_entries, rollouts.c.head_digest).where(
             rollouts.c.name == self._rollout
         )
