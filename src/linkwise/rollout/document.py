@@ -51,6 +51,9 @@ class ValidRunDocument(Document):
     most_noise: PositiveRatio | None = Field(
         default=None, description="Spread within a run over its median, above which the run does not count."
     )
+    least_valid: PositiveRatio = Field(
+        default=0.8, le=1, description="Of all runs, those that must count; with fewer nothing is judged."
+    )
 
 
 class SamplingDocument(Document):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
@@ -86,6 +86,7 @@ class ScopeDocument(Document):
         description="Path of a cluster/1 document, or SYSTEM:NODES."
     )
     place: Annotated[str, AfterValidator(_place)] = Field(description="local, slurm, lab or lab:NAME.")
+    device: Literal["cuda", "cpu"] = Field(default="cuda", description="cpu: trials with gloo, without GPUs.")
     prices: Annotated[str, AfterValidator(_existing)] | None = Field(
         default=None, description="Path of a prices/1 document, for objectives of cost."
     )

@@ -347,11 +347,14 @@ class ValidRun:
         Those that need not, each with the reason.
     most_noise_fraction
         Spread within a run, over its median, above which it does not count [1]; ``None`` for any.
+    least_valid_fraction
+        Of all runs that were started, those that must count; with fewer nothing is judged [1].
     """
 
     checks: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
     most_noise_fraction: float | None = None
+    least_valid_fraction: float = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -453,12 +456,15 @@ class Scope:
         Path of the list of prices, absolute; empty without one.
     place
         Where jobs run: ``local``, ``slurm``, ``lab`` or ``lab:NAME``.
+    device
+        ``cuda``, or ``cpu`` for trials with gloo.
     fingerprint
         What must be seen of it, by name (``gpu``, ``gpus_per_node``, ``nccl``, ``driver``...), as text.
     """
 
     cluster: str
     place: str
+    device: str = "cuda"
     prices: str = ""
     fingerprint: Mapping[str, str] = field(default_factory=dict)
 

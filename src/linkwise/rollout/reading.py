@@ -131,6 +131,7 @@ def _scope(document: ScopeDocument, path: str | None) -> Scope:
     return Scope(
         cluster=str(file) if file.is_file() else document.cluster,
         place=document.place,
+        device=document.device,
         prices=_absolute(document.prices, path),
         fingerprint={name: str(value) for name, value in fingerprint.items()},
     )
@@ -240,6 +241,7 @@ def _valid_run(document: ValidRunDocument) -> ValidRun:
         checks=tuple(words for name, words in PROOFS.items() if name not in document.left_out),
         left_out={PROOFS[name]: reason for name, reason in document.left_out.items()},
         most_noise_fraction=document.most_noise,
+        least_valid_fraction=document.least_valid,
     )
 
 

@@ -66,6 +66,8 @@ class StepRun:
         In UTC; ``ended`` is ``None`` while nobody knows.
     gpu_s
         GPU-seconds it held [s].
+    gpus
+        GPUs, or ranks where there are none, that took part [1]; 0 where nobody wrote it down.
     nodes
         Names of the nodes it ran on.
     record
@@ -90,6 +92,7 @@ class StepRun:
     started: dt.datetime
     ended: dt.datetime | None = None
     gpu_s: float = 0.0
+    gpus: int = 0
     nodes: tuple[str, ...] = ()
     record: str = ""
     record_digest: str = ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from linkwise.rollout.plan import Rollout, Step
+from linkwise.rollout.plan import Rollout, Severity, Step
 from linkwise.rollout.runs import StepRun
 
 __all__ = ["Judge", "ObjectiveVerdict", "Outcome", "StepVerdict"]
@@ -50,6 +50,10 @@ class ObjectiveVerdict:
         Runs [1].
     can_decide_later
         Whether more runs may still decide.
+    chance_of_miss
+        How often evidence would look so bad were the bar just met [1]; ``None`` where there is too little.
+    severity
+        That of the objective.
     sentence
         All of it in words, for a person.
     run_ids
@@ -68,6 +72,8 @@ class ObjectiveVerdict:
     executed: int = 0
     judged: int = 0
     can_decide_later: bool = False
+    chance_of_miss: float | None = None
+    severity: Severity = Severity.MUST
     sentence: str = ""
     run_ids: tuple[str, ...] = ()
 
@@ -84,6 +90,8 @@ class StepVerdict:
         What is said.
     objectives
         Of each objective, in order.
+    to_approve
+        Names of objectives that should hold and do not pass: somebody must approve before the next step.
     sentence
         In words.
     """
@@ -91,7 +99,18 @@ class StepVerdict:
     step: str
     outcome: Outcome
     objectives: tuple[ObjectiveVerdict, ...]
+    to_approve: tuple[str, ...] = ()
     sentence: str
+
+    @property
+    def wants_more(self) -> bool:
+        """Return whether more runs may turn it into a pass: all that must hold passes or is open."""
+        undecided = [
+            each
+            for each in self.objectives
+            if each.severity is Severity.MUST and each.outcome is not Outcome.PASS
+        ]
+        return self.outcome is Outcome.INCONCLUSIVE and all(each.can_decide_later for each in undecided)
 
 
 class Judge(Protocol):
