@@ -125,7 +125,6 @@ def situation_of(ground: Ground, loaded: Loaded, record: Record | None) -> Situa
         rollout=loaded.rollout,
         entries=record.entries if record else (),
         runs=runs,
-        judge=ground.judge,
         baseline={
             step.name: _baseline(ground, loaded, loaded.sizes[step.name].words, runs)
             for step in loaded.rollout.steps

@@ -15,12 +15,10 @@ from linkwise.rollout.actions import Action
 from linkwise.rollout.beginning import begin_facts, begin_texts, check_way_back
 from linkwise.rollout.decisions import Kind
 from linkwise.rollout.measured_run import measure_run, recover_run
-from linkwise.rollout.plan import Severity
 from linkwise.rollout.promoting import promote
 from linkwise.rollout.restoring import begin_rollback, restore, run_command
 from linkwise.rollout.rollback_steps import verified
 from linkwise.rollout.verdict_text import verdict_text
-from linkwise.rollout.verdicts import Outcome, StepVerdict
 
 __all__ = ["perform"]
 
@@ -53,7 +51,7 @@ def _judge(action: actions.Judge, acting: Acting) -> bool:
         step=verdict.step,
         facts={
             "outcome": verdict.outcome.value,
-            "is_doubtful": _is_doubtful(acting, verdict),
+            "to_approve": list(verdict.to_approve),
             "objectives": {each.objective: each.outcome.value for each in verdict.objectives},
         },
         texts={"verdict": verdict_text(verdict)},
@@ -61,15 +59,6 @@ def _judge(action: actions.Judge, acting: Acting) -> bool:
     if done:
         acting.ground.tell(f"{verdict.step}: {verdict.outcome.value}: {verdict.sentence}")
     return done
-
-
-def _is_doubtful(acting: Acting, verdict: StepVerdict) -> bool:
-    """Return whether an objective that should be met was not: somebody must approve."""
-    rollout = acting.loaded.rollout
-    return any(
-        each.outcome is not Outcome.PASS and rollout.objective(each.objective).severity is Severity.SHOULD
-        for each in verdict.objectives
-    )
 
 
 def _suspend(action: actions.Suspend, acting: Acting) -> bool:

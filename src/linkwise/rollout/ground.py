@@ -10,7 +10,6 @@ from pathlib import Path
 from linkwise.rollout.measuring import Measure
 from linkwise.rollout.plan import Rollout
 from linkwise.rollout.store import Store
-from linkwise.rollout.verdicts import Judge
 
 __all__ = ["Ground", "Loaded", "StepSize"]
 
@@ -67,8 +66,8 @@ class Ground:
         Where evidence and decisions are kept.
     load
         Reads the rollout file; asked before every action, so that an edit is noticed.
-    judge, measure
-        Who judges, and who measures.
+    measure
+        Who measures.
     who
         The person at the command line, and the host.
     runs
@@ -85,7 +84,6 @@ class Ground:
 
     store: Store
     load: Callable[[], Loaded]
-    judge: Judge
     measure: Measure
     who: str
     runs: Path

@@ -117,7 +117,7 @@ def _review(guarded: Guarded) -> Iterator[str]:
     ahead = [step for step in rollout.steps if not guarded.progress.has_passed(step.name)]
     for name in dict.fromkeys(name for step in ahead for name in step.objectives):
         reason = rollout.objective(name).reason
-        if reason.review_by is not None and reason.review_by < today:
+        if reason.review_by is not None and reason.review_by <= today:
             yield (
                 f"the number of {name!r} was to be looked at again by {reason.review_by} ({reason.by}): "
                 "look at it, give a new review_by, and take the file with 'resume --accept-file'"

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from linkwise.errors import LinkwiseError
 from linkwise.rollout import actions
@@ -52,17 +55,21 @@ def measure_run(action: actions.Measure, acting: Acting) -> bool:
     if not acting.write(start):
         return False
     acting.ground.tell(f"{action.step.name}: {wanted.plan.workload.kind.value}, {why}")
+    _measure(acting, started, request)
+    return True
+
+
+def _measure(acting: Acting, started: StepRun, request: RunRequest) -> None:
     try:
         found = acting.ground.measure.measure(request)
     except LinkwiseError as error:
         _could_not(acting, started, str(error))
-        return True
-    _end(acting, started, found)
-    return True
+    else:
+        _end(acting, started, found)
 
 
 def recover_run(action: actions.Recover, acting: Acting) -> bool:
-    """Take in what a run left whose keeper was killed.
+    """Take in what a run left whose keeper was killed; one of which nothing was started is started now.
 
     Parameters
     ----------
@@ -73,19 +80,45 @@ def recover_run(action: actions.Recover, acting: Acting) -> bool:
     """
     started = action.run
     plan = _plan_of(acting, action.step, started)
-    found = None
-    if plan is not None:
-        configuration = _configuration(acting, started.side)
-        request = _request(acting, action.step, plan, started, configuration)
-        try:
-            found = acting.ground.measure.recover(request)
-        except LinkwiseError as error:
-            found = replace(started, state=RunState.CUT, reason=f"what it left cannot be read: {error}")
-    if found is None:
-        reason = "whoever ran it was ended before anything of it was started"
-        found = replace(started, state=RunState.CUT, reason=reason)
-    _end(acting, started, found)
+    if plan is None:
+        reason = "whoever ran it was ended, and the file has its workload no more"
+        _end(acting, started, replace(started, state=RunState.CUT, reason=reason))
+        return True
+    configuration = _configuration(acting, started.side)
+    request = _request(acting, action.step, plan, started, configuration)
+    try:
+        found = _found_of(acting, request)
+    except LinkwiseError as error:
+        found = replace(started, state=RunState.CUT, reason=f"what it left cannot be read: {error}")
+    if found is not None:
+        _end(acting, started, found)
+    elif configuration.digest == started.configuration:
+        _measure(acting, started, replace(request, folder=_new_folder(request.folder)))
+    else:
+        reason = "whoever ran it was ended before it began, and its configuration is another one now"
+        _end(acting, started, replace(started, state=RunState.CUT, reason=reason))
     return True
+
+
+def _found_of(acting: Acting, request: RunRequest) -> StepRun | None:
+    """Return what a run left in the last of its folders; it has several where it was started again."""
+    tried = [folder for folder in _folders(request.folder) if folder.exists()]
+    if not tried:
+        return acting.ground.measure.recover(request)
+    return acting.ground.measure.recover(replace(request, folder=tried[-1]))
+
+
+def _new_folder(first: Path) -> Path:
+    return next(folder for folder in _folders(first) if not folder.exists())
+
+
+def _folders(first: Path) -> Iterator[Path]:
+    """Yield the folders that a run may have, those that exist and the next one."""
+    for number in itertools.count():
+        folder = first if number == 0 else first.with_name(f"{first.name}.{number}")
+        yield folder
+        if not folder.exists():
+            return
 
 
 def _plan_of(acting: Acting, step: Step, run: StepRun) -> WorkloadPlan | None:

@@ -13,17 +13,15 @@ from linkwise.rollout import actions
 from linkwise.rollout.actions import Action, Waiting
 from linkwise.rollout.decisions import Entry
 from linkwise.rollout.guards import Guarded, first_guard, waiver_guard
+from linkwise.rollout.judging import judge_step
 from linkwise.rollout.plan import Reaction, Rollout, Severity, Step
 from linkwise.rollout.progress import Cause, Progress, progress_of
 from linkwise.rollout.rollback_steps import next_of_rollback, rollback_step
 from linkwise.rollout.runs import RunState, Side, StepRun
 from linkwise.rollout.schedule import WorkloadPlan, measured_slots, next_run, workloads_of
-from linkwise.rollout.verdicts import Judge, Outcome, StepVerdict
+from linkwise.rollout.verdicts import Outcome, StepVerdict
 
 __all__ = ["Situation", "next_action"]
-
-_MOST_CUT = 100
-"""Runs of a step that were cut off, after which something else must be wrong; assumed [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,8 +34,6 @@ class Situation:
         The plan, as its file says now.
     entries, runs
         What was decided and measured.
-    judge
-        Who says what evidence means.
     baseline
         By name of the step: runs of what was promoted before, on a target as large.
     nodes
@@ -49,7 +45,6 @@ class Situation:
     rollout: Rollout
     entries: Sequence[Entry]
     runs: Sequence[StepRun]
-    judge: Judge
     baseline: Mapping[str, Sequence[StepRun]] = field(default_factory=dict)
     nodes: Mapping[str, int] = field(default_factory=dict)
     now: dt.datetime
@@ -74,9 +69,7 @@ def next_action(situation: Situation) -> Action:
             situation.rollout,
             progress.rollback,
             situation.runs,
-            judge=situation.judge,
             baseline=situation.baseline,
-            today=situation.now.date(),
         )
     if progress.suspended is not None:
         return _suspended(situation, progress, progress.suspended)
@@ -133,7 +126,7 @@ def _after_verdict(situation: Situation, progress: Progress, step: Step, judged:
     waiver = progress.waivers.get(step.name)
     if outcome is not Outcome.PASS and waiver is None:
         return actions.Suspend(cause=Cause(outcome.value), why=judged.why, step=step.name)
-    wanted = step.approvals or ((situation.rollout.owner,) if judged.facts.get("is_doubtful") else ())
+    wanted = step.approvals or ((situation.rollout.owner,) if judged.facts.get("to_approve") else ())
     missing = tuple(who for who in wanted if who not in progress.approved.get(step.name, ()))
     if missing:
         return actions.Wait(what=Waiting.APPROVAL, step=step.name, who=missing)
@@ -145,14 +138,21 @@ def _measure_or_judge(situation: Situation, progress: Progress, guarded: Guarded
     rollout, sampling = situation.rollout, situation.rollout.sampling
     runs = progress.of_trial(situation.runs, step=step.name)
     plans = workloads_of(rollout, step)
-    most = sampling.most_repeats * (1 + progress.rounds.get(step.name, 0))
-    slots = dict.fromkeys((plan.digest for plan in plans), sampling.repeats)
+    # Whoever resumes after nothing could be measured gets as many runs again; the bad ones still count.
+    rounds = 1 + progress.rounds.get(step.name, 0)
+    most = sampling.most_repeats * rounds
+    slots = dict.fromkeys((plan.digest for plan in plans), sampling.repeats * rounds)
     action = _next(guarded, step, plans, runs, slots)
     if action is not None:
         return action
     asked = replace(rollout, sampling=replace(sampling, most_repeats=most))
-    verdict = situation.judge(
-        asked, step, runs, baseline=situation.baseline.get(step.name, ()), today=situation.now.date()
+    verdict = judge_step(
+        asked,
+        step,
+        runs,
+        baseline=situation.baseline.get(step.name, ()),
+        started=progress.started_of_trial(step.name),
+        today=situation.now.date(),
     )
     soaked = _soaked(step, runs)
     if verdict.outcome is not Outcome.FAIL:
@@ -173,9 +173,6 @@ def _next(
     wanted = next_run(plans, runs, warmup=guarded.rollout.sampling.warmup, slots=slots)
     if wanted is None:
         return None
-    if sum(run.state is RunState.CUT for run in runs) > _MOST_CUT:
-        why = f"more than {_MOST_CUT} runs of it were cut off: whoever runs them is ended again and again"
-        return actions.Suspend(cause=Cause.ERROR, why=why, step=step.name)
     return guarded.spending(step, wanted) or actions.Measure(step=step, wanted=wanted)
 
 
@@ -196,12 +193,11 @@ def _wanted_slots(
 ) -> dict[str, int]:
     """Return how many slots each workload gets: those after the soak, and one more while it is undecided."""
     sampling = rollout.sampling
+    may_pass = verdict.wants_more or verdict.outcome is Outcome.PASS
     undecided = {
         each.objective
         for each in verdict.objectives
-        if each.can_decide_later
-        and each.outcome not in (Outcome.PASS, Outcome.FAIL)
-        and rollout.objective(each.objective).severity is not Severity.WATCH
+        if may_pass and each.can_decide_later and each.severity is not Severity.WATCH
     }
     wanted = {}
     for plan in plans:

@@ -135,7 +135,7 @@ class Progress:
     is_promoted
         Whether it is done.
     trials
-        By the name of each run: the candidate that was accepted when it started.
+        By the name of each run: the candidate that was accepted when it started, and the step.
     """
 
     file: str = ""
@@ -150,7 +150,7 @@ class Progress:
     resumed: dt.datetime | None = None
     rollback: RollbackProgress | None = None
     is_promoted: bool = False
-    trials: Mapping[str, str] = field(default_factory=dict)
+    trials: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def has_begun(self) -> bool:
@@ -172,6 +172,17 @@ class Progress:
         """
         return any(each.step == step for each in self.passed)
 
+    def started_of_trial(self, step: str) -> tuple[str, ...]:
+        """Return the names of all runs of a step that were started under the candidate accepted now.
+
+        Parameters
+        ----------
+        step
+            Its name.
+        """
+        mine = (trial for trial in self.trials.items() if trial[1] == (self.candidate, step))
+        return tuple(run_id for run_id, _ in mine)
+
     def of_trial(self, runs: Iterable[StepRun], *, step: str) -> tuple[StepRun, ...]:
         """Return all runs of a step under the candidate that is accepted now, whenever they were.
 
@@ -182,13 +193,7 @@ class Progress:
         step
             Its name.
         """
-        return tuple(
-            run
-            for run in runs
-            if run.step == step
-            and self.trials.get(run.run_id) == self.candidate
-            and run.configuration in (self.candidate, self.control)
-        )
+        return tuple(run for run in runs if self.trials.get(run.run_id) == (self.candidate, step))
 
 
 def progress_of(log: Sequence[Entry]) -> Progress:
@@ -225,7 +230,9 @@ def _begun(progress: Progress, entry: Entry) -> Progress:
 
 
 def _run_started(progress: Progress, entry: Entry) -> Progress:
-    return replace(progress, trials={**progress.trials, entry.fact("run_id"): progress.candidate})
+    return replace(
+        progress, trials={**progress.trials, entry.fact("run_id"): (progress.candidate, entry.step)}
+    )
 
 
 def _judged(progress: Progress, entry: Entry) -> Progress:

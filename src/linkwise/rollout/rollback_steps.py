@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from linkwise.rollout import actions
 from linkwise.rollout.actions import Action
-from linkwise.rollout.plan import Against, Comparison, Configuration, Objective, Rollout, Step
+from linkwise.rollout.judging import judge_rollback
+from linkwise.rollout.plan import Against, Comparison, Objective, Rollout, Step
 from linkwise.rollout.progress import RollbackProgress
-from linkwise.rollout.runs import RunState, Side, StepRun
+from linkwise.rollout.runs import Side, StepRun
 from linkwise.rollout.schedule import measured_slots, next_run, workloads_of
-from linkwise.rollout.verdicts import Judge, Outcome, StepVerdict
+from linkwise.rollout.verdicts import Outcome, StepVerdict
 
 __all__ = ["next_of_rollback", "rollback_step", "verified"]
 
@@ -36,15 +36,13 @@ def next_of_rollback(
     way: RollbackProgress,
     runs: Sequence[StepRun],
     *,
-    judge: Judge,
     baseline: Mapping[str, Sequence[StepRun]],
-    today: dt.date,
 ) -> Action:
     """Return what comes next on the way back.
 
     Parameters
     ----------
-    rollout, runs, judge, baseline, today
+    rollout, runs, baseline
         As in `next_action.Situation`.
     way
         How far it is.
@@ -60,7 +58,7 @@ def next_of_rollback(
     if not rollout.rollback.verify:
         why = "rollback.verify names no objective: nothing shows that what was restored works"
         return actions.EndRollback(verdict=None, why=why)
-    return _prove(rollout, way, runs, judge=judge, baseline=baseline, today=today)
+    return _prove(rollout, way, runs, baseline=baseline)
 
 
 def _prove(
@@ -68,29 +66,25 @@ def _prove(
     way: RollbackProgress,
     runs: Sequence[StepRun],
     *,
-    judge: Judge,
     baseline: Mapping[str, Sequence[StepRun]],
-    today: dt.date,
 ) -> Action:
     step, sampling = rollback_step(rollout, way), rollout.sampling
-    mine = [run for run in runs if run.step == step.name and run.side is Side.PROMOTED]
+    mine = [run for run in runs if run.step == step.name]
     plans = workloads_of(rollout, step, alone=Side.PROMOTED)
     slots = dict.fromkeys((plan.digest for plan in plans), sampling.repeats)
     wanted = next_run(plans, mine, warmup=sampling.warmup, slots=slots)
     if wanted is not None:
         return actions.Measure(step=step, wanted=wanted)
-    references = [*_controls(rollout, way, runs), *baseline.get(way.begun.step, ())]
-    asked = _as_candidate(rollout, way, references)
-    verdict = judge(asked, step, [_relabelled(run, way) for run in mine], baseline=references, today=today)
-    if verdict.outcome not in (Outcome.PASS, Outcome.FAIL):
-        open_ones = {each.objective for each in verdict.objectives if each.can_decide_later}
-        for plan in plans:
-            done = len(measured_slots(plan, mine, warmup=sampling.warmup))
-            more = bool(open_ones & set(plan.objectives)) and done < sampling.most_repeats
-            slots[plan.digest] = done + more
-        wanted = next_run(plans, mine, warmup=sampling.warmup, slots=slots)
-        if wanted is not None:
-            return actions.Measure(step=step, wanted=wanted)
+    asked = replace(rollout, objectives=tuple(map(_as_good_as_before, rollout.objectives)))
+    stored = baseline.get(way.begun.step, ())
+    verdict = judge_rollback(asked, [*mine, *_controls(rollout, way, runs)], baseline=stored)
+    open_ones = {each.objective for each in verdict.objectives if each.can_decide_later}
+    for plan in plans:
+        is_open = verdict.wants_more and bool(open_ones & set(plan.objectives))
+        slots[plan.digest] = len(measured_slots(plan, mine, warmup=sampling.warmup)) + is_open
+    wanted = next_run(plans, mine, warmup=sampling.warmup, slots=slots)
+    if wanted is not None:
+        return actions.Measure(step=step, wanted=wanted)
     return actions.EndRollback(verdict=verdict, why=verdict.sentence)
 
 
@@ -99,52 +93,23 @@ def _controls(rollout: Rollout, way: RollbackProgress, runs: Sequence[StepRun]) 
     target = rollback_step(rollout, way).target
     alike = {step.name for step in rollout.steps if step.target == target}
     return [
-        run
-        for run in runs
-        if run.step in alike
-        and run.side is Side.CONTROL
-        and run.configuration == way.to
-        and run.state is RunState.VALID
-        and not run.is_warmup
+        run for run in runs if run.step in alike and run.side is Side.CONTROL and run.configuration == way.to
     ]
 
 
-def _relabelled(run: StepRun, way: RollbackProgress) -> StepRun:
-    return replace(run, side=Side.CANDIDATE, configuration=way.to)
-
-
-def _as_candidate(rollout: Rollout, way: RollbackProgress, references: Sequence[StepRun]) -> Rollout:
-    """Return the plan by which what was restored is judged, as if it were a candidate.
-
-    It is the control itself: where a candidate was compared with the control, it is compared with what that
-    gave before.
-    """
-    verified = set(rollout.rollback.verify)
-    objectives = tuple(
-        _against_before(each, has_references=bool(references)) if each.name in verified else each
-        for each in rollout.objectives
-    )
-    return replace(rollout, objectives=objectives, candidate=Configuration(digest=way.to))
-
-
-def _against_before(objective: Objective, *, has_references: bool) -> Objective:
-    relative = (Against.CONTROL, Against.BASELINE)
-    fixed = tuple(each for each in objective.comparisons if each.against not in relative)
-    if fixed and not has_references:
-        # What is fixed can still be asked; what has nothing to be compared with cannot.
-        return replace(objective, comparisons=fixed)
-    before = tuple(_as_before(each) if each.against in relative else each for each in objective.comparisons)
-    return replace(objective, comparisons=tuple(dict.fromkeys(before)))
-
-
-def _as_before(comparison: Comparison) -> Comparison:
-    """Return the bar for something that shall be as good as before, within the same margin.
+def _as_good_as_before(objective: Objective) -> Objective:
+    """Return an objective for something that shall be as good as before, within the same margin.
 
     A bar that asks the candidate for more than the control gives cannot be asked of the control.
     """
+    return replace(objective, comparisons=tuple(map(_turned, objective.comparisons)))
+
+
+def _turned(comparison: Comparison) -> Comparison:
+    if comparison.against not in (Against.CONTROL, Against.BASELINE):
+        return comparison
     is_gain = comparison.bar > 1 if comparison.is_least else comparison.bar < 1
-    bar = 1 / comparison.bar if is_gain else comparison.bar
-    return replace(comparison, against=Against.BASELINE, bar=bar)
+    return replace(comparison, bar=1 / comparison.bar) if is_gain else comparison
 
 
 def verified(verdict: StepVerdict | None) -> bool:

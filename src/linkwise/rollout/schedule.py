@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from linkwise.rollout.digests import workload_digest
 from linkwise.rollout.plan import Against, Rollout, Step, Workload
-from linkwise.rollout.runs import RunState, Side, StepRun
+from linkwise.rollout.runs import Side, StepRun
 
 __all__ = ["WantedRun", "WorkloadPlan", "measured_slots", "next_run", "workloads_of"]
 
@@ -83,7 +84,7 @@ def workloads_of(rollout: Rollout, step: Step, *, alone: Side | None = None) -> 
 
 
 def next_run(
-    plans: Sequence[WorkloadPlan], runs: Collection[StepRun], *, warmup: int, slots: Mapping[str, int]
+    plans: Sequence[WorkloadPlan], runs: Sequence[StepRun], *, warmup: int, slots: Mapping[str, int]
 ) -> WantedRun | None:
     """Return the run that is wanted next; ``None`` where all have been.
 
@@ -92,32 +93,35 @@ def next_run(
     plans
         The workloads of the step.
     runs
-        Those of the step so far. One that was cut off is wanted once more, whatever it said until then.
+        All of the step so far. One that ended badly had its place: none is made again for it.
     warmup
         Slots before the first that counts [1].
     slots
         By digest of the workload: how many count that are wanted [1].
+
+    Notes
+    -----
+    A slot is one run of each side of a workload.
     """
-    been = {(run.workload, run.side, run.turn) for run in runs if run.state is not RunState.CUT}
+    been = Counter((run.workload, run.side) for run in runs)
     for slot in range(warmup + max(slots.values(), default=0)):
         for plan in plans:
             if slot >= warmup + slots[plan.digest]:
                 continue
-            for turn, side in _order(plan, slot, warmup):
-                if (plan.digest, side, turn) not in been:
-                    return WantedRun(plan=plan, side=side, turn=turn, is_warmup=slot < warmup)
+            for side in _order(plan, slot, warmup):
+                if been[plan.digest, side] <= slot:
+                    return WantedRun(plan=plan, side=side, turn=len(runs), is_warmup=slot < warmup)
     return None
 
 
-def _order(plan: WorkloadPlan, slot: int, warmup: int) -> Iterator[tuple[int, Side]]:
-    """Yield turns and sides of a slot; every other one that counts begins with the other side."""
+def _order(plan: WorkloadPlan, slot: int, warmup: int) -> tuple[Side, ...]:
+    """Return the sides of a slot in order; every other one that counts begins with the other side."""
     is_turned = slot >= warmup and (slot - warmup) % 2 == 1
-    for place, side in enumerate(reversed(plan.sides) if is_turned else plan.sides):
-        yield 2 * slot + place, side
+    return plan.sides[::-1] if is_turned else plan.sides
 
 
 def measured_slots(
-    plan: WorkloadPlan, runs: Collection[StepRun], *, warmup: int
+    plan: WorkloadPlan, runs: Sequence[StepRun], *, warmup: int
 ) -> tuple[tuple[StepRun, ...], ...]:
     """Return the slots that count and are complete: each with the runs of all its sides.
 
@@ -126,15 +130,12 @@ def measured_slots(
     plan
         The workload.
     runs
-        Those of the step so far.
+        All of the step so far.
     warmup
         Slots before the first that counts [1].
     """
-    slots: dict[int, list[StepRun]] = {}
-    for run in runs:
-        is_mine = run.workload == plan.digest and run.side in plan.sides and run.turn // 2 >= warmup
-        if is_mine and run.state not in (RunState.CUT, RunState.STARTED):
-            slots.setdefault(run.turn // 2, []).append(run)
-    return tuple(
-        tuple(slots[slot]) for slot in sorted(slots) if {run.side for run in slots[slot]} == set(plan.sides)
-    )
+    sides = [
+        [run for run in runs if run.workload == plan.digest and run.side is side and run.ended is not None]
+        for side in plan.sides
+    ]
+    return tuple(zip(*sides, strict=False))[warmup:]

@@ -7,11 +7,12 @@ from typing import Any
 
 from linkwise.errors import InputError
 from linkwise.rollout.canonical import canonical_text, number_of, number_word, parse_object
+from linkwise.rollout.plan import Severity
 from linkwise.rollout.verdicts import ObjectiveVerdict, Outcome, StepVerdict
 
 __all__ = ["verdict_of_text", "verdict_text"]
 
-_NUMBERS = ("value", "low", "high", "bar")
+_NUMBERS = ("value", "low", "high", "bar", "chance_of_miss")
 
 
 def verdict_text(verdict: StepVerdict) -> str:
@@ -27,6 +28,7 @@ def verdict_text(verdict: StepVerdict) -> str:
             "step": verdict.step,
             "outcome": verdict.outcome.value,
             "sentence": verdict.sentence,
+            "to_approve": list(verdict.to_approve),
             "objectives": [_objective(each) for each in verdict.objectives],
         }
     )
@@ -35,6 +37,7 @@ def verdict_text(verdict: StepVerdict) -> str:
 def _objective(verdict: ObjectiveVerdict) -> dict[str, object]:
     found: dict[str, Any] = dataclasses.asdict(verdict)
     found["outcome"] = verdict.outcome.value
+    found["severity"] = verdict.severity.value
     for name in _NUMBERS:
         found[name] = None if found[name] is None else number_word(found[name])
     for name in ("values", "references"):
@@ -62,6 +65,7 @@ def verdict_of_text(text: str) -> StepVerdict:
             step=str(found["step"]),
             outcome=Outcome(found["outcome"]),
             sentence=str(found["sentence"]),
+            to_approve=tuple(map(str, found["to_approve"])),
             objectives=tuple(map(_objective_of, found["objectives"])),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -71,6 +75,7 @@ def verdict_of_text(text: str) -> StepVerdict:
 def _objective_of(found: dict[str, Any]) -> ObjectiveVerdict:
     read = dict(found)
     read["outcome"] = Outcome(found["outcome"])
+    read["severity"] = Severity(found["severity"])
     for name in _NUMBERS:
         read[name] = None if found[name] is None else number_of(found[name])
     for name in ("values", "references"):
