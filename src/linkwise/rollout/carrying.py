@@ -19,11 +19,13 @@ from linkwise.rollout.fingerprint import changed, seen_by
 from linkwise.rollout.ground import Ground, Loaded
 from linkwise.rollout.next_action import Situation, next_action
 from linkwise.rollout.progress import Progress, progress_of
+from linkwise.rollout.restoring import begin_rollback
 from linkwise.rollout.runs import StepRun
-from linkwise.rollout.store_lock import HeldBy
+from linkwise.rollout.store import Store
+from linkwise.rollout.store_lock import HeldBy, Lock
 from linkwise.rollout.store_reading import Record
 
-__all__ = ["Carried", "carry_out", "situation_of"]
+__all__ = ["Carried", "carry_out", "roll_back", "situation_of"]
 
 _TICK_S = 2.0
 """How often a rollout that waits looks whether something was decided meanwhile [s]."""
@@ -71,33 +73,76 @@ def carry_out(
     """
     name = ground.load().rollout.name
     with ground.store.held(name, by=by) as lock:
-        passed: tuple[str, ...] = ()
-        while True:
-            loaded = ground.load()
-            if loaded.rollout.name != name:
-                raise InputError(
-                    f"the file names {loaded.rollout.name!r} now, and {name!r} is carried out; put it back"
-                )
-            record = ground.store.record(name) if ground.store.has(name) else None
-            action = _next(ground, loaded, record)
-            progress = progress_of(record.entries if record else ())
-            is_at_a_step = isinstance(action, actions.Measure | actions.Wait) and not progress.rollback
-            if is_at_a_step and is_enough(passed):
-                return Carried(action=action, progress=progress, steps=passed)
-            if isinstance(action, actions.Stopped | actions.Done):
-                return Carried(action=action, progress=progress, steps=passed)
-            if isinstance(action, actions.Wait):
-                if not waits:
-                    return Carried(action=action, progress=progress, steps=passed)
-                _wait(ground, action)
-                continue
-            done = perform(action, Acting(ground=ground, loaded=loaded, record=record, token=lock.token))
-            if done and isinstance(action, actions.PassStep):
-                passed = (*passed, action.step)
+        return _carry(ground, name, lock, is_enough=is_enough, waits=waits)
+
+
+def roll_back(ground: Ground, *, by: HeldBy, why: str) -> Carried:
+    """Take the way back, and prove it.
+
+    Parameters
+    ----------
+    ground
+        What it is carried out with.
+    by
+        Who holds it meanwhile.
+    why
+        The reason.
+
+    Raises
+    ------
+    InputError
+        When there is nothing to go back from, or somebody else carries the rollout out.
+    """
+    loaded = ground.load()
+    name = loaded.rollout.name
+    with ground.store.held(name, by=by) as lock:
+        record = ground.store.record(name)
+        progress = progress_of(record.entries)
+        way = progress.rollback
+        if way is not None and way.is_proven:
+            raise InputError(f"{name!r} was rolled back ({way.why}); resume it, or leave it")
+        if way is None or way.is_proven is False:
+            acting = Acting(ground=ground, loaded=loaded, record=record, token=lock.token)
+            if not begin_rollback(acting, step=_step_at(loaded, progress), why=why, is_told=True):
+                raise InputError(f"something else was decided for {name!r} just now; look at its status")
+        return _carry(ground, name, lock, is_enough=lambda _: True, waits=False)
+
+
+def _step_at(loaded: Loaded, progress: Progress) -> str:
+    """Return the step that is under way, or was last."""
+    names = [step.name for step in loaded.rollout.steps]
+    return next((name for name in names if not progress.has_passed(name)), names[-1])
+
+
+def _carry(
+    ground: Ground, name: str, lock: Lock, *, is_enough: Callable[[tuple[str, ...]], bool], waits: bool
+) -> Carried:
+    passed: tuple[str, ...] = ()
+    while True:
+        loaded = ground.load()
+        if loaded.rollout.name != name:
+            raise InputError(
+                f"the file names {loaded.rollout.name!r} now, and {name!r} is carried out; put it back"
+            )
+        record = ground.store.record(name) if ground.store.has(name) else None
+        action = _next(ground, loaded, record)
+        progress = progress_of(record.entries if record else ())
+        is_way_back = progress.rollback is not None
+        is_at_a_step = isinstance(action, actions.Measure | actions.Wait) and not is_way_back
+        is_waiting = isinstance(action, actions.Wait) and not waits
+        is_end = isinstance(action, actions.Stopped | actions.Done)
+        if is_end or is_waiting or (is_at_a_step and is_enough(passed)):
+            return Carried(action=action, progress=progress, steps=passed)
+        if isinstance(action, actions.Wait):
+            _wait(ground, action)
+            continue
+        done = perform(action, Acting(ground=ground, loaded=loaded, record=record, token=lock.token))
+        if done and isinstance(action, actions.PassStep):
+            passed = (*passed, action.step)
 
 
 def _next(ground: Ground, loaded: Loaded, record: Record | None) -> Action:
-    action = next_action(situation_of(ground, loaded, record))
+    action = next_action(situation_of(ground.store, loaded, record, now=ground.clock()))
     if isinstance(action, actions.Done) and record is not None:
         accepted = progress_of(record.entries).file
         if accepted != loaded.rollout.digest:
@@ -108,17 +153,19 @@ def _next(ground: Ground, loaded: Loaded, record: Record | None) -> Action:
     return action
 
 
-def situation_of(ground: Ground, loaded: Loaded, record: Record | None) -> Situation:
+def situation_of(store: Store, loaded: Loaded, record: Record | None, *, now: dt.datetime) -> Situation:
     """Return all that the next action hangs on.
 
     Parameters
     ----------
-    ground
-        What it is carried out with.
+    store
+        Where baselines are kept.
     loaded
         The file as it is now.
     record
         What the store holds; ``None`` before it began.
+    now
+        In UTC.
     """
     runs = record.runs if record else ()
     return Situation(
@@ -126,17 +173,17 @@ def situation_of(ground: Ground, loaded: Loaded, record: Record | None) -> Situa
         entries=record.entries if record else (),
         runs=runs,
         baseline={
-            step.name: _baseline(ground, loaded, loaded.sizes[step.name].words, runs)
+            step.name: _baseline(store, loaded, loaded.sizes[step.name].words, runs)
             for step in loaded.rollout.steps
         },
         nodes={name: size.nodes for name, size in loaded.sizes.items()},
-        now=ground.clock(),
+        now=now,
     )
 
 
-def _baseline(ground: Ground, loaded: Loaded, target: str, runs: tuple[StepRun, ...]) -> tuple[StepRun, ...]:
+def _baseline(store: Store, loaded: Loaded, target: str, runs: tuple[StepRun, ...]) -> tuple[StepRun, ...]:
     """Return what was promoted last, unless it was measured on another software or hardware than this."""
-    found = ground.store.baseline(scope=loaded.scope, target=target)
+    found = store.baseline(scope=loaded.scope, target=target)
     seen, kind = seen_by(runs), loaded.rollout.change.kind
     return tuple(run for run in found if not changed(run.seen, seen, kind=kind))
 

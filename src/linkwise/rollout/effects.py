@@ -14,6 +14,7 @@ from linkwise.rollout.acting import Acting
 from linkwise.rollout.actions import Action
 from linkwise.rollout.beginning import begin_facts, begin_texts, check_way_back
 from linkwise.rollout.decisions import Kind
+from linkwise.rollout.ledger import gpu_time_facts
 from linkwise.rollout.measured_run import measure_run, recover_run
 from linkwise.rollout.promoting import promote
 from linkwise.rollout.restoring import begin_rollback, restore, run_command
@@ -52,6 +53,7 @@ def _judge(action: actions.Judge, acting: Acting) -> bool:
         facts={
             "outcome": verdict.outcome.value,
             "to_approve": list(verdict.to_approve),
+            **gpu_time_facts(acting.loaded.rollout, verdict),
             "objectives": {each.objective: each.outcome.value for each in verdict.objectives},
         },
         texts={"verdict": verdict_text(verdict)},

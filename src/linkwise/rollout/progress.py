@@ -226,6 +226,7 @@ def _begun(progress: Progress, entry: Entry) -> Progress:
         suspended=None,
         rollback=None,
         resumed=entry.at if entry.kind is Kind.FILE_ACCEPTED else None,
+        is_promoted=False,
     )
 
 
@@ -280,7 +281,7 @@ def _waived(progress: Progress, entry: Entry) -> Progress:
 
 
 def _rollback_begun(progress: Progress, entry: Entry) -> Progress:
-    return replace(progress, rollback=RollbackProgress(begun=entry))
+    return replace(progress, rollback=RollbackProgress(begun=entry), is_promoted=False)
 
 
 def _in_rollback(change: Callable[[RollbackProgress, Entry], RollbackProgress]) -> _Fold:

@@ -14,12 +14,14 @@ from pathlib import Path
 from linkwise.errors import InputError
 from linkwise.launch.run.processes import RUN_VARIABLE, living
 from linkwise.rollout.acting import Acting
+from linkwise.rollout.canonical import canonical_text
 from linkwise.rollout.decisions import Entry, Kind
 from linkwise.rollout.kept_configuration import promoted_json, put_back
 from linkwise.rollout.plan import Configuration
-from linkwise.rollout.progress import progress_of
+from linkwise.rollout.progress import Cause, progress_of
 from linkwise.rollout.store_reading import Record
 from linkwise.rollout.store_writing import Writing
+from linkwise.rollout.verification import BASELINE
 
 __all__ = [
     "begin_rollback",
@@ -49,7 +51,7 @@ def way_to(acting: Acting) -> str:
     return progress_of(acting.known.entries).control if to == "control" else to
 
 
-def begin_rollback(acting: Acting, *, step: str, why: str) -> bool:
+def begin_rollback(acting: Acting, *, step: str, why: str, is_told: bool = False) -> bool:
     """Write down that the way back is taken, and return whether nothing else was decided meanwhile.
 
     Parameters
@@ -58,10 +60,25 @@ def begin_rollback(acting: Acting, *, step: str, why: str) -> bool:
         What is done.
     step, why
         Where it stopped, and the reason.
+    is_told
+        Whether a person says so, who thereby suspends it too.
     """
     to = way_to(acting)
     kept_text(acting, to)
-    return acting.decide(Kind.ROLLBACK_BEGUN, why=why, step=step, facts={"to": to})
+    progress = progress_of(acting.known.entries)
+    at, by = acting.ground.clock(), acting.ground.who
+    # What was promoted is no longer what others are compared with.
+    ended = {BASELINE: canonical_text({"rows": []})} if progress.is_promoted else {}
+
+    def write(writing: Writing) -> None:
+        if is_told and progress.suspended is None:
+            facts = {"cause": Cause.PERSON.value}
+            writing.append(Kind.SUSPENDED, at=at, by=by, why=why, step=step, facts=facts)
+        writing.append(Kind.ROLLBACK_BEGUN, at=at, by=by, why=why, step=step, facts={"to": to}, texts=ended)
+        if ended:
+            writing.put_baseline(())
+
+    return acting.write(write)
 
 
 def kept_text(acting: Acting, digest: str) -> str:
