@@ -59,7 +59,7 @@ def _judge(action: actions.Judge, acting: Acting) -> bool:
         texts={"verdict": verdict_text(verdict)},
     )
     if done:
-        acting.ground.tell(f"{verdict.step}: {verdict.outcome.value}: {verdict.sentence}")
+        acting.ground.tell(verdict.sentence)
     return done
 
 

@@ -16,7 +16,7 @@ from linkwise.rollout.decisions import Sign
 from linkwise.rollout.run_text import run_of_text
 from linkwise.rollout.runs import StepRun
 from linkwise.rollout.store_engine import connected, open_engine, told_errors
-from linkwise.rollout.store_lock import HeldBy, Lock, lock_number, take_lock
+from linkwise.rollout.store_lock import HeldBy, Lock, is_locked, lock_number, take_lock
 from linkwise.rollout.store_reading import Record, baseline_row, contents_of, record_of
 from linkwise.rollout.store_tables import baselines, holders, rollouts, runs
 from linkwise.rollout.store_writing import Writing
@@ -47,6 +47,13 @@ class Store:
         self.where = where
         self._engine: Engine = open_engine(where, may_make=may_make)
         self._sign = sign
+
+    @property
+    def shown(self) -> str:
+        """Return where it is, without a password."""
+        url = self._engine.url
+        is_file = url.get_backend_name() == "sqlite"
+        return str(url.database) if is_file else url.render_as_string(hide_password=True)
 
     def close(self) -> None:
         """Let go of it."""
@@ -171,6 +178,17 @@ class Store:
             process=row["process"],
             since=dt.datetime.fromisoformat(row["since"]),
         )
+
+    def holder_now(self, rollout: str) -> HeldBy | None:
+        """Return who carries a rollout out at this moment; ``None`` for nobody.
+
+        Parameters
+        ----------
+        rollout
+            Its name.
+        """
+        told = self.holder(rollout)
+        return told if told is not None and is_locked(self._engine, rollout) else None
 
     def _note_holder(self, rollout: str, by: HeldBy, lock: Lock) -> None:
         values = {

@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import os
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,12 @@ from sqlalchemy import Engine, func, select
 from linkwise.errors import InputError
 from linkwise.rollout.store_engine import connected, told_errors
 
-__all__ = ["HeldBy", "Lock", "lock_number", "take_lock"]
+__all__ = ["HeldBy", "Lock", "is_locked", "lock_number", "take_lock"]
+
+
+_TRIES = 3
+_TRY_S = 0.1
+"""Whoever only looks whether it is held holds it for a moment [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,15 +80,33 @@ def take_lock(engine: Engine, rollout: str, *, told: HeldBy | None) -> Iterator[
     InputError
         When somebody holds it.
     """
-    how = _server_lock(engine, rollout) if connected(engine) else _file_lock(engine, rollout)
-    with how as is_mine:
-        if not is_mine:
-            who = "another process" if told is None else told.words
-            raise InputError(
-                f"{rollout!r} is carried out by {who}; wait for it, or stop it with "
-                "'linkwise rollout suspend'"
-            )
-        yield Lock(token=secrets.token_hex(16))
+    with contextlib.ExitStack() as stack:
+        for _ in range(_TRIES):
+            how = _server_lock(engine, rollout) if connected(engine) else _file_lock(engine, rollout)
+            trial = stack.enter_context(contextlib.ExitStack())
+            if trial.enter_context(how):
+                yield Lock(token=secrets.token_hex(16))
+                return
+            trial.close()
+            time.sleep(_TRY_S)
+    who = "another process" if told is None else told.words
+    raise InputError(
+        f"{rollout!r} is carried out by {who}; wait for it, or stop it with 'linkwise rollout suspend'"
+    )
+
+
+def is_locked(engine: Engine, rollout: str) -> bool:
+    """Return whether somebody holds a rollout at this moment.
+
+    Parameters
+    ----------
+    engine
+        An open store.
+    rollout
+        Name of the rollout.
+    """
+    with _server_lock(engine, rollout) if connected(engine) else _file_lock(engine, rollout) as is_mine:
+        return not is_mine
 
 
 @contextlib.contextmanager
