@@ -4,10 +4,8 @@
 """
 
 import datetime as dt
-import json
 import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -21,7 +19,7 @@ from linkwise.rollout.plan import Rollback, Step, Target, TargetKind
 from linkwise.rollout.runs import RunState, Side, StepRun
 from linkwise.rollout.store import Store
 from linkwise.rollout.store_lock import HeldBy
-from tests.rollout.making import DIGESTS, at_least, objective, rollout
+from tests.rollout.making import at_least, objective, rollout
 
 METRIC = "collective.busbw"
 PROGRAM = """
@@ -64,7 +62,7 @@ class Processes:
     `levels` are bytes per second by side, or functions of the request.
     """
 
-    levels: dict = field(default_factory=lambda: {side: 1e11 for side in Side})
+    levels: dict = field(default_factory=lambda: dict.fromkeys(Side, 100000000000.0))
     count: int = 5
     pause_s: float = 0.0
     seen: dict = field(default_factory=dict)
@@ -141,15 +139,30 @@ def ground(folder, plan, *, measure=None, clock=None, where=None, tell=None, sig
         promoted=folder / "promoted.json",
         clock=clock,
         sleep=getattr(clock, "sleep", time.sleep),
-        tell=tell or (lambda line: None),
+        tell=tell or silent,
     )
+
+
+def silent(_line):
+    """Take a line of progress."""
+
+
+def say(line):
+    """Print a line of progress at once."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def never(_passed):
+    """Say that no number of steps is enough."""
+    return False
 
 
 def holder(who="tester"):
     return HeldBy(who=who, host="host", process=os.getpid(), since=dt.datetime.now(tz=dt.UTC))
 
 
-def carry(there, *, is_enough=lambda passed: False, waits=False):
+def carry(there, *, is_enough=never, waits=False):
     return carry_out(there, by=holder(), is_enough=is_enough, waits=waits)
 
 
@@ -159,9 +172,9 @@ def main(folder, where=None):
     there = ground(
         folder, plan, where=where, measure=Processes(pause_s=0.002),
         clock=lambda: dt.datetime.now(tz=dt.UTC),
-        tell=lambda line: print(line, flush=True),
+        tell=say,
     )  # fmt: skip
-    print(carry_out(there, by=holder(), is_enough=lambda passed: False).action, flush=True)
+    say(carry_out(there, by=holder(), is_enough=never).action)
 
 
 if __name__ == "__main__":

@@ -1,19 +1,13 @@
 """A rollout carried out from its first run to its promotion, and to everything that stops it."""
 
-import datetime as dt
 import json
-from dataclasses import replace
 
-import pytest
-
-from linkwise.errors import InputError, LinkwiseError
 from linkwise.rollout import actions
 from linkwise.rollout.decisions import Kind
-from linkwise.rollout.plan import Configuration, Limits, Reaction, Reactions, Rollback, Sampling
 from linkwise.rollout.progress import Cause
-from linkwise.rollout.runs import RunState, Side
-from tests.rollout.making import DIGESTS, at_least, objective
-from tests.rollout.simulated import METRIC, Clock, Processes, carry, ground, steps, three_steps
+from linkwise.rollout.runs import Side
+from tests.rollout.making import DIGESTS
+from tests.rollout.simulated import Processes, carry, ground, three_steps
 
 
 def kinds(there, name="change"):
@@ -38,7 +32,11 @@ def test_candidate_and_control_are_run_in_the_order_a_b_b_a(tmp_path):
 
 
 def test_a_slow_change_is_suspended_at_the_first_gate(tmp_path):
-    there = ground(tmp_path, three_steps(), measure=Processes(levels={**dict.fromkeys(Side, 1e11), Side.CANDIDATE: 0.8e11}))
+    there = ground(
+        tmp_path,
+        three_steps(),
+        measure=Processes(levels={**dict.fromkeys(Side, 1e11), Side.CANDIDATE: 0.8e11}),
+    )
     end = carry(there)
     assert isinstance(end.action, actions.Stopped)
     assert end.progress.cause is Cause.FAIL
