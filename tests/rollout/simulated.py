@@ -166,11 +166,11 @@ def carry(there, *, is_enough=never, waits=False):
     return carry_out(there, by=holder(), is_enough=is_enough, waits=waits)
 
 
-def main(folder, where=None):
+def main(folder, pause_s="0.002", where=None):
     """Carry the rollout of three steps on to its end, on the clock of the machine."""
     plan = replace(three_steps(), sampling=replace(three_steps().sampling, warmup=1))
     there = ground(
-        folder, plan, where=where, measure=Processes(pause_s=0.002),
+        folder, plan, where=where, measure=Processes(pause_s=float(pause_s)),
         clock=lambda: dt.datetime.now(tz=dt.UTC),
         tell=say,
     )  # fmt: skip
