@@ -252,3 +252,22 @@ def test_sentence_says_what_was_seen_and_asked():
         "Bus bandwidth is 97 % of the control's (interval 97 % to 97 %, 5 pairs of runs); asked is at least 95 %. "
         "All of the interval clears the bar."
     )
+
+
+def _mostly_bad():
+    """Return runs that fail, of which five pairs alone would pass."""
+    return turns([95.5] * 5 + [80.0] * 10, [100.0] * 15)
+
+
+def test_fail_is_no_pass_when_bad_runs_lose_their_samples():
+    runs = _mostly_bad()
+    assert outcome(runs) is Outcome.FAIL
+    assert outcome(runs[:10]) is Outcome.PASS
+    emptied = [replace(each, samples={}) if each.turn >= 10 else each for each in runs]
+    assert outcome(emptied) is Outcome.ERROR
+
+
+def test_fail_is_no_pass_when_bad_runs_are_lost():
+    runs = [replace(each, turn=29 - each.turn) for each in _mostly_bad()]
+    assert outcome(runs) is Outcome.FAIL
+    assert outcome([each for each in runs if each.turn >= 20]) is Outcome.ERROR
