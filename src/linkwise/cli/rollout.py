@@ -12,6 +12,7 @@ __all__ = ["COMMANDS", "rollout"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("rollout_check", "Lint a rollout file, its statistical power included."),
+    "replay": ("rollout_replay", "Judge recorded runs by the gates of a rollout, without a cluster."),
 }
 """Commands: the module beside this one that has the function of that name, and what it does."""
 
