@@ -22,6 +22,7 @@ __all__ = [
     "clear_leftovers",
     "find_lab",
     "lab_in_use",
+    "lab_locked",
     "lab_states",
     "take_down",
     "take_up",
@@ -294,6 +295,24 @@ def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDe
 
     Parameters
     ----------
+    name, ground
+        As for `lab_locked`.
+
+    Yields
+    ------
+    tuple
+        Its name and what it is.
+    """
+    with lab_locked(name, ground=ground) as (found, design, _):
+        yield found, design
+
+
+@contextlib.contextmanager
+def lab_locked(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDesign, int]]:
+    """Hold a lab, and give its open lock for a job that holds it on.
+
+    Parameters
+    ----------
     name
         Of the lab; the only one where it is ``None``.
     ground
@@ -302,7 +321,7 @@ def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDe
     Yields
     ------
     tuple
-        Its name and what it is.
+        Its name, what it is, and the open lock.
 
     Raises
     ------
@@ -312,10 +331,10 @@ def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDe
     check_root()
     folder = find_lab(name, ground=ground)
     held = f"lab {folder.name} is busy: another job runs in it; wait for it, or take up another lab"
-    with locked(folder.lock, held=held):
+    with locked(folder.lock, held=held) as lock:
         design = folder.read()
         if design is None:
             raise InputError(
                 f"lab {folder.name} does not stand as a whole; 'linkwise lab down {folder.name}' clears it"
             )
-        yield folder.name, design
+        yield folder.name, design, lock

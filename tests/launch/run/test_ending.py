@@ -16,7 +16,7 @@ def failed(output, failures=()):
 
 def test_a_rank_that_a_signal_ended_is_named_before_what_its_peers_say():
     peers = [{"rank": 0, "error": "RuntimeError: Connection closed by peer"}]
-    assert "rank 1 was killed by signal 9 (SIGKILL)" in failed([KILLED], peers)
+    assert "a rank (local rank 1 of its node) was killed by signal 9" in failed([KILLED], peers)
     assert "rank 3 was killed by signal 11 (SIGSEGV)" in failed(REPORT, peers)
 
 

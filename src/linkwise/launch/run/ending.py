@@ -102,20 +102,26 @@ def _reason(failures: Sequence[Mapping[str, object]], output: Sequence[str]) -> 
 
 
 def _killed(output: Sequence[str]) -> str:
-    """Return which rank was ended by a signal, by torchrun's word."""
-    rank = None
+    """Return which rank was ended by a signal, by torchrun's word.
+
+    Its summary names the rank; a line before that only which process of some node it was.
+    """
+    rank, named, told = None, "", ""
     for line in output:
         if match := _TORCHRUN_RANK.search(line):
             rank = int(match[1])
-        if match := _TORCHRUN_FAILURE.search(line):
-            number, rank = int(match[1]), int(match[2])
-        elif match := _TORCHRUN_SIGNAL.search(line):
-            number = int(match[1])
-        else:
-            continue
-        if number < 0 and -number not in _SECONDARY_SIGNALS and rank is not None:
-            return f"rank {rank} was killed by signal {-number} ({_signal_name(-number)}){_memory(-number)}"
-    return ""
+        elif match := _TORCHRUN_FAILURE.search(line):
+            told = told or _of_signal(int(match[1]), f"a rank (local rank {match[2]} of its node)")
+        elif (match := _TORCHRUN_SIGNAL.search(line)) and rank is not None:
+            named = named or _of_signal(int(match[1]), f"rank {rank}")
+    return named or told
+
+
+def _of_signal(exit_code: int, who: str) -> str:
+    number = -exit_code
+    if number <= 0 or number in _SECONDARY_SIGNALS:
+        return ""
+    return f"{who} was killed by signal {number} ({_signal_name(number)}){_memory(number)}"
 
 
 def _signal_name(number: int) -> str:
