@@ -45,7 +45,7 @@ class Alert:
     Parameters
     ----------
     kind, subject
-        What it is about: the kind, and which rank, link, finding or objective; together they are its identity.
+        What it is about: the kind, and which rank, link, finding or objective; both are its identity.
     severity
         How much it matters.
     summary

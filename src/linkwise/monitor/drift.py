@@ -19,7 +19,8 @@ References
 ----------
 H. B. Mann, D. R. Whitney, On a test of whether one of two random variables is stochastically larger than the
 other, 1947. A. M. Mood, On the asymptotic efficiency of certain nonparametric two-sample tests, 1954. G. J.
-Ross, D. K. Tasoulis, N. M. Adams, Nonparametric monitoring of data streams for changes in location and scale, 2011.
+Ross, D. K. Tasoulis, N. M. Adams, Nonparametric monitoring of data streams for changes in location and scale,
+2011.
 """
 
 from __future__ import annotations
