@@ -19,7 +19,11 @@ class Window:
     """
 
     size: int = 512
-    _values: deque[float] = field(default_factory=deque)
+    _values: deque[float] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Make room."""
+        self._values = deque(maxlen=self.size)
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -34,8 +38,6 @@ class Window:
             The value.
         """
         self._values.append(value)
-        if len(self._values) > self.size:
-            self._values.popleft()
 
     def replace_last(self, value: float) -> None:
         """Put a value in the place of the newest.
