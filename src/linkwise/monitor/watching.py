@@ -65,6 +65,8 @@ class Watch:
         What time it is.
     steps
         Its steps.
+    expects_steps
+        Whether there is a job that must do steps, beside servers and ports.
     objectives
         What must be kept.
     endpoints
@@ -80,6 +82,7 @@ class Watch:
     find: Callable[[], Sequence[Tail]]
     clocks: WatchClocks
     steps: JobSteps = field(default_factory=JobSteps)
+    expects_steps: bool = True
     objectives: tuple[Objective, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
     ports: PortsWatch | None = None
@@ -240,7 +243,7 @@ class Watch:
 
     def _stalled(self) -> tuple[Alert, ...]:
         """Tell that no step was heard of for too long, by the clock of this machine."""
-        if not self.clocks.is_live or not self._has_logs:
+        if not self.clocks.is_live or not self.expects_steps:
             return ()
         limit_s = self.stall_limit_s
         silent_s = self.clocks.day() - (self.steps.heard_s or self._begun_s)
@@ -250,10 +253,6 @@ class Watch:
         what = "step" if self.steps.count else "first step"
         text = f"no {what} for {silent_s:.0f} s; told after {limit_s:.0f} s"
         return self.book.tell(self._alert(AlertKind.STALLED, Severity.CRITICAL, text))
-
-    @property
-    def _has_logs(self) -> bool:
-        return bool(self.steps.lines) or not self.endpoints
 
     @property
     def stall_limit_s(self) -> float:
