@@ -1,20 +1,20 @@
-"""Record the step times of a small real training job, with its checkpoints and evaluations: `FILE.log.gz`.
+"""Record the step times of a small real training job, with its checkpoints and evaluations.
 
-    .venv/bin/python tools/record_steps.py OUT.log.gz --steps 6000 --hidden 192 --ranks 2
+    .venv/bin/python tools/record_steps.py OUT.log --steps 6000 --hidden 192 --ranks 2
 
-The time of a step is that from the end of the one before to its own end, so that a checkpoint or an evaluation
-in between counts to the step after it, as in torchtitan. Each line begins with the time of day.
+The time of a step is that from the end of the one before to its own end, so that a checkpoint or an
+evaluation in between counts to the step after it, as in torchtitan. Each line begins with the time of day.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime as dt
-import gzip
 import os
 import socket
 import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -109,16 +109,8 @@ def evaluate(model: nn.Module, given: argparse.Namespace, step: int, out: IO[str
     say(out, f"validation loss at step {step}: {sum(losses) / len(losses):.4f}")
 
 
-class _opened:
-    def __init__(self, path: str | None) -> None:
-        self._file = gzip.open(path, "wt", encoding="ascii", compresslevel=1) if path else None
-
-    def __enter__(self) -> IO[str] | None:
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+def _opened(path: str | None) -> AbstractContextManager[IO[str] | None]:
+    return Path(path).open("w", encoding="ascii", buffering=1) if path else nullcontext()
 
 
 def main() -> None:

@@ -95,8 +95,8 @@ class DriftRule:
         Of the rank test: how often it would find as much in steps that are alike [1].
     steady_fraction, steady_ratio
         A window is steady whose spread is no more than both, of the level and of the reference [1].
-    lasting_s
-        How long a change must last that is not steady [s].
+    lasting_s, lasting_steps
+        How long a change must last that is not steady: both [s], [1].
     stride
         Steps between two looks [1].
     """
@@ -110,6 +110,7 @@ class DriftRule:
     steady_fraction: float = 0.05
     steady_ratio: float = 2.0
     lasting_s: float = 60.0
+    lasting_steps: int = 72
     stride: int = 4
 
     @property
@@ -157,6 +158,7 @@ class _Suspicion:
     """A change that is seen and not told yet."""
 
     since_s: float
+    since_count: int
     since_step: int
 
 
@@ -268,9 +270,16 @@ class DriftWatch:
         found = self._suspicions.get(kind)
         if found is None:
             seen_s = sum(math.exp(self._times[-at]) for at in range(1, steps + 1))
-            found = _Suspicion(since_s=self._clock_s - seen_s, since_step=max(step - steps + 1, 0))
+            found = _Suspicion(
+                since_s=self._clock_s - seen_s,
+                since_count=self.count - steps,
+                since_step=max(step - steps + 1, 0),
+            )
             self._suspicions[kind] = found
-        if not is_steady and self._clock_s - found.since_s < self.rule.lasting_s:
+        if not is_steady and (
+            self._clock_s - found.since_s < self.rule.lasting_s
+            or self.count - found.since_count < self.rule.lasting_steps
+        ):
             return None
         drift = Drift(
             kind=kind,
@@ -354,11 +363,15 @@ class DriftWatch:
 
     def _spread_drift(self, step: int, times: Sequence[float]) -> Drift | None:
         rule = self.rule
-        window, reference = times[-2 * rule.window :], times[: -2 * rule.window]
+        # A level that moves is no spread: each window is taken about its own middle.
+        rests = _rests(times, rule.window)
+        window, reference = rests[-2 * rule.window :], rests[: -2 * rule.window]
         before = max(_spread(reference), _LEAST_SPREAD)
         after = max(_spread(window), _LEAST_SPREAD)
-        bar = max(math.log(rule.spread_ratio), rule.noise_factor * self._spread_moves)
-        if math.log(after / before) < bar or after < rule.margin_fraction:
+        # Two windows against a reference scatter half as much as two windows that are compared alone.
+        bar = max(math.log(rule.spread_ratio), rule.noise_factor / 2 * self._spread_moves)
+        grew, latest = math.log(after / before), self._spreads[-1] - math.log(before)
+        if grew < bar or latest < bar / 2 or after < rule.margin_fraction:
             self._suspicions.pop(DriftKind.SPREAD, None)
             return None
         self.tests += 1
@@ -404,8 +417,14 @@ def _rises(window: Sequence[float], reference: Sequence[float]) -> float:
 def _scatters(window: Sequence[float], reference: Sequence[float]) -> float:
     from scipy.stats import mood
 
-    here, there = _median(window), _median(reference)
-    found = mood(
-        [each - here for each in window], [each - there for each in reference], alternative="greater"
-    )
-    return float(found.pvalue)
+    return float(mood(window, reference, alternative="greater").pvalue)
+
+
+def _rests(times: Sequence[float], size: int) -> list[float]:
+    """Return each value less the median of its window, windows counted back from the newest value."""
+    found: list[float] = []
+    for start in range(len(times) % size, len(times), size):
+        part = times[start : start + size]
+        middle = _median(part)
+        found.extend(each - middle for each in part)
+    return found
