@@ -241,6 +241,8 @@ class JobSteps:
         steps = [each for each in events if isinstance(each, StepLine)]
         last_s = clock_of(data, steps[-1].position)
         first_s = before_s if before_s is not None else clock_of(data, steps[0].position)
+        if last_s is not None:
+            self.last_clock_s = max(last_s, self.last_clock_s or last_s)
         if last_s is None or first_s is None or last_s - first_s < self.gap_s:
             self.step_clock_s = last_s if last_s is not None else before_s
             return

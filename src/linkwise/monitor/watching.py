@@ -112,31 +112,31 @@ class Watch:
 
     def turn(self) -> tuple[Alert, ...]:
         """Read what was added, look at what is due, and return what is to be told."""
-        self.steps.gap_s = self.stall.limit_s(self.steps.times.median)
-        changes = self.follower.turn()
-        return tuple(
-            alert
-            for part in (
-                (alert for each in changes for alert in self._interconnect(each)),
-                self._drifts(),
-                self._nan(),
-                self._went_back(),
-                self._gaps(),
-                self._stalled(),
-                self._stragglers(),
-                self._xids(),
-                self._outside(),
-                self._judged_objectives(),
-            )
-            for alert in part
-        )
+        self.steps.gap_s = self.stall.limit_s(self.steps.times.median or 0.0)
+        return self._look(self.follower.turn())
+
+    def _look(self, changes: Sequence[Change]) -> tuple[Alert, ...]:
+        told = [alert for each in changes for alert in self._interconnect(each)]
+        for look in (
+            self._drifts,
+            self._nan,
+            self._went_back,
+            self._gaps,
+            self._stalled,
+            self._stragglers,
+            self._xids,
+            self._outside,
+            self._judged_objectives,
+        ):
+            told.extend(look())
+        return tuple(told)
 
     def finish(self) -> tuple[Alert, ...]:
         """Return what is left to be told, having read what is left and let go of the inputs."""
         self.diagnosis = self.follower.finish(self._judge)
         self.steps.finish(now_s=self.clocks.day())
         self._looked_s = -math.inf
-        return self.turn()
+        return self._look(())
 
     @property
     def at_s(self) -> float:
@@ -225,21 +225,14 @@ class Watch:
     def _gaps(self) -> Iterator[Alert]:
         """Tell silences that the clock of the log shows; while the job runs its own end is seen in time."""
         gaps, self.steps.gaps = self.steps.gaps, []
+        limit_s = self.stall.limit_s(self.steps.times.median or 0.0)
         for each in () if self.clocks.is_live else gaps:
-            yield from self.book.tell(self._gap_alert(each))
+            if each.end_s - each.start_s < limit_s:
+                continue  # before there were steps to go by, a shorter time was looked for
+            yield from self.book.tell(_gap_alert(each, limit_s))
             yield from self.book.end(
                 AlertKind.STALLED, "", f"step {each.step} came", at_s=each.end_s, step=each.step
             )
-
-    def _gap_alert(self, gap: Gap) -> Alert:
-        limit_s = self.stall.limit_s(self.steps.times.median)
-        return Alert(
-            kind=AlertKind.STALLED,
-            severity=Severity.CRITICAL,
-            summary=f"no step for {gap.end_s - gap.start_s:.0f} s; told after {limit_s:.0f} s",
-            at_s=gap.start_s + limit_s,
-            step=gap.step - 1,
-        )
 
     def _stalled(self) -> tuple[Alert, ...]:
         """Tell that no step was heard of for too long, by the clock of this machine."""
@@ -416,6 +409,16 @@ def _drift_text(drift: Drift) -> str:
     )
     return (
         f"step time {word} from {drift.before:.4g} s to {drift.after:.4g} s ({drift.ratio - 1:+.1%}) {since}"
+    )
+
+
+def _gap_alert(gap: Gap, limit_s: float) -> Alert:
+    return Alert(
+        kind=AlertKind.STALLED,
+        severity=Severity.CRITICAL,
+        summary=f"no step for {gap.end_s - gap.start_s:.0f} s; told after {limit_s:.0f} s",
+        at_s=gap.start_s + limit_s,
+        step=gap.step - 1,
     )
 
 

@@ -99,9 +99,13 @@ class Exposition:
         Parameters
         ----------
         name
-            As in the text, ``_total`` included.
+            As in the text.
+
+        Notes
+        -----
+        The parser writes ``_total`` to the names of counters that lack it, as those of the DCGM exporter do.
         """
-        yield from self.samples.get(name, ())
+        yield from self.samples.get(name) or self.samples.get(f"{name}_total", ())
 
     def sum(self, name: str) -> float | None:
         """Return the sum of all samples of a name; ``None`` where there is none.
