@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -39,6 +39,7 @@ _MOST_RANKS = 4_096
 _MOST_XIDS = 1_000
 _MOST_GAPS = 1_000
 _TURN_BYTES = 1 << 16
+_CLOCK_LOOKS = 8
 _ATTEMPT = re.compile(r"/attempt_(\d{1,6})/(\d{1,6})/")
 _COMMUNICATION = (
     "all-grads-sync",
@@ -239,8 +240,8 @@ class JobSteps:
     ) -> None:
         """Remember silences between steps, by the clock of the log; lines are read only where one can be."""
         steps = [each for each in events if isinstance(each, StepLine)]
-        last_s = clock_of(data, steps[-1].position)
-        first_s = before_s if before_s is not None else clock_of(data, steps[0].position)
+        last_s = _first_clock(data, reversed(steps[-_CLOCK_LOOKS:]))
+        first_s = before_s if before_s is not None else _first_clock(data, steps[:_CLOCK_LOOKS])
         if last_s is not None:
             self.last_clock_s = max(last_s, self.last_clock_s or last_s)
         if last_s is None or first_s is None or last_s - first_s < self.gap_s:
@@ -402,6 +403,11 @@ class JobSteps:
         if self.first_step_s is None or self.first_clock_s is None:
             return None
         return max(self.first_step_s - self.first_clock_s, 0.0)
+
+
+def _first_clock(data: bytes, steps: Iterable[StepLine]) -> float | None:
+    found = (clock_of(data, each.position) for each in steps)
+    return next((each for each in found if each is not None), None)
 
 
 def _stream_of(name: str) -> _Stream:

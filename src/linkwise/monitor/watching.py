@@ -136,7 +136,8 @@ class Watch:
         self.diagnosis = self.follower.finish(self._judge)
         self.steps.finish(now_s=self.clocks.day())
         self._looked_s = -math.inf
-        return self._look(())
+        changes, self.follower.told = self.follower.told.tell(self.diagnosis)
+        return self._look(changes)
 
     @property
     def at_s(self) -> float:
