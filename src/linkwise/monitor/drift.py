@@ -30,13 +30,17 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
+
+from linkwise.monitor.moves import Moves, median_of, spread_of
 
 __all__ = ["FALSE_ALARMS", "Drift", "DriftKind", "DriftRule", "DriftWatch", "FalseAlarms"]
 
 _LAG_WINDOWS = 4
 """How far apart windows are whose medians are compared for what moves anyway [1]."""
-_NORMAL_IQR = 1.349
-"""Interquartile range of the normal distribution with standard deviation 1."""
+_SPREAD_SLACK = 0.3
+"""How much the median spread of windows may differ from the spread of all of them: it decides only whether
+that is computed [1]."""
 _LEAST_SPREAD = 0.002
 """Spreads below this fraction are those of the clock that measured [1]."""
 
@@ -178,12 +182,11 @@ class DriftWatch:
     _times: deque[float] = field(default_factory=deque)
     _first: tuple[float, ...] = ()
     _block: list[float] = field(default_factory=list)
-    _levels: deque[float] = field(default_factory=lambda: deque(maxlen=200))
-    _spreads: deque[float] = field(default_factory=lambda: deque(maxlen=200))
+    _levels: Moves = field(default_factory=lambda: Moves(lag=_LAG_WINDOWS))
+    _spreads: Moves = field(default_factory=lambda: Moves(lag=_LAG_WINDOWS))
     _level: float = math.inf
-    _moves: float = math.inf
-    _spread: float = math.inf
-    _spread_moves: float = math.inf
+    _first_level: float = math.inf
+    _bar: float = math.inf
     _suspicions: dict[DriftKind, _Suspicion] = field(default_factory=dict)
     _told: list[Drift] = field(default_factory=list)
     _clock_s: float = 0.0
@@ -221,37 +224,34 @@ class DriftWatch:
 
     def _may_rise(self) -> bool:
         """Return whether the window lies above the reference as it was some steps ago: most never do."""
-        if self._moves == math.inf:
+        if self._bar == math.inf:
             return False
-        latest = sorted(self._times[-at] for at in range(1, self.rule.window + 1))
+        latest = sorted(islice(reversed(self._times), self.rule.window))
         middle = latest[self.rule.window // 2]
-        if middle - self._level > 0.5 * self._bar():
+        if middle - self._level > 0.5 * self._bar:
             return True
         self._suspicions.pop(DriftKind.LEVEL, None)
         return False
 
-    def _bar(self) -> float:
-        return max(math.log1p(self.rule.margin_fraction), self.rule.noise_factor * self._moves)
-
     def _level_drift(self, step: int, window: Sequence[float]) -> Drift | None:
         rule = self.rule
         reference = list(self._times)[: -rule.window]
-        before, after = _median(reference), _median(window)
-        if after - before < self._bar():
+        before, after = median_of(reference), median_of(window)
+        if after - before < self._bar:
             self._suspicions.pop(DriftKind.LEVEL, None)
             return None
         self.tests += 1
         if (chance := _rises(window, reference)) > rule.chance:
             self._suspicions.pop(DriftKind.LEVEL, None)
             return None
-        steady = min(rule.steady_fraction, rule.steady_ratio * max(_spread(reference), _LEAST_SPREAD))
+        steady = min(rule.steady_fraction, rule.steady_ratio * max(spread_of(reference), _LEAST_SPREAD))
         return self._suspect(
             DriftKind.LEVEL,
             step,
             before=math.exp(before),
             after=math.exp(after),
             chance=chance,
-            is_steady=_spread(window) <= steady,
+            is_steady=spread_of(window) <= steady,
             steps=rule.window,
         )
 
@@ -304,29 +304,30 @@ class DriftWatch:
 
     def _end_block(self, step: int) -> Drift | None:
         rule, block = self.rule, self._block
-        self._levels.append(_median(block))
-        self._spreads.append(math.log(max(_spread(block), _LEAST_SPREAD)))
+        self._levels.add(median_of(block))
+        self._spreads.add(math.log(max(spread_of(block), _LEAST_SPREAD)))
         self._block = []
-        self._moves = _ninth_decile_of_moves(self._levels)
-        self._spread_moves = _ninth_decile_of_moves(self._spreads)
+        self._bar = max(math.log1p(rule.margin_fraction), rule.noise_factor * self._levels.ninth_decile)
         if (recovered := self._recovered(step)) is not None:
             return recovered
         if len(self._times) < rule.least_steps:
             return None
         times = list(self._times)
-        self._level = _median(times[: -rule.window])
+        self._level = median_of(times[: -rule.window])
         if not self._first:
             self._first = tuple(times[: rule.reference])
+            self._first_level = median_of(self._first)
             return None
         return self._creep(step, times) or self._spread_drift(step, times)
 
     def _recovered(self, step: int) -> Drift | None:
         """Return that the level fell back to where it was before the last drift, for two windows."""
-        if not self._told or len(self._levels) < 2:
+        latest = list(self._levels.values)[-2:]
+        if not self._told or len(latest) < 2:
             return None
         last = self._told[-1]
         bar = math.log(last.before) + 0.5 * math.log(last.ratio)
-        if max(self._levels[-1], self._levels[-2]) >= bar or self.count < 2 * self.rule.window:
+        if max(latest) >= bar or self.count < 2 * self.rule.window:
             return None
         self._told.pop()
         self._begin_anew()
@@ -335,16 +336,20 @@ class DriftWatch:
             step=step,
             since_step=max(step - 2 * self.rule.window + 1, 0),
             before=last.after,
-            after=math.exp(self._levels[-1]),
+            after=math.exp(latest[-1]),
             chance=math.nan,
             is_steady=True,
         )
 
     def _creep(self, step: int, times: Sequence[float]) -> Drift | None:
         rule = self.rule
+        bar = 2 * self._bar
+        windows = rule.reference // rule.window
+        if self._levels.latest_median(windows) - self._first_level < 0.8 * bar:
+            self._suspicions.pop(DriftKind.CREEP, None)
+            return None
         latest = times[-rule.reference :]
-        before, after = _median(self._first), _median(latest)
-        bar = max(2 * math.log1p(rule.margin_fraction), 2 * rule.noise_factor * self._moves)
+        before, after = self._first_level, median_of(latest)
         if after - before < bar:
             self._suspicions.pop(DriftKind.CREEP, None)
             return None
@@ -363,14 +368,18 @@ class DriftWatch:
 
     def _spread_drift(self, step: int, times: Sequence[float]) -> Drift | None:
         rule = self.rule
+        # Two windows against a reference scatter half as much as two windows that are compared alone.
+        bar = max(math.log(rule.spread_ratio), rule.noise_factor / 2 * self._spreads.ninth_decile)
+        newest = self._spreads.values[-1]
+        if newest - self._spreads.latest_median(rule.reference // rule.window) < bar / 2 - _SPREAD_SLACK:
+            self._suspicions.pop(DriftKind.SPREAD, None)
+            return None
         # A level that moves is no spread: each window is taken about its own middle.
         rests = _rests(times, rule.window)
         window, reference = rests[-2 * rule.window :], rests[: -2 * rule.window]
-        before = max(_spread(reference), _LEAST_SPREAD)
-        after = max(_spread(window), _LEAST_SPREAD)
-        # Two windows against a reference scatter half as much as two windows that are compared alone.
-        bar = max(math.log(rule.spread_ratio), rule.noise_factor / 2 * self._spread_moves)
-        grew, latest = math.log(after / before), self._spreads[-1] - math.log(before)
+        before = max(spread_of(reference), _LEAST_SPREAD)
+        after = max(spread_of(window), _LEAST_SPREAD)
+        grew, latest = math.log(after / before), newest - math.log(before)
         if grew < bar or latest < bar / 2 or after < rule.margin_fraction:
             self._suspicions.pop(DriftKind.SPREAD, None)
             return None
@@ -387,25 +396,6 @@ class DriftWatch:
             is_steady=False,
             steps=2 * rule.window,
         )
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
-
-
-def _spread(values: Sequence[float]) -> float:
-    """Return the standard deviation that a normal distribution with these quartiles would have."""
-    ordered = sorted(values)
-    count = len(ordered)
-    return (ordered[3 * count // 4] - ordered[count // 4]) / _NORMAL_IQR
-
-
-def _ninth_decile_of_moves(values: Sequence[float]) -> float:
-    found = list(values)
-    moves = sorted(abs(one - other) for one, other in zip(found, found[_LAG_WINDOWS:], strict=False))
-    return moves[int(0.9 * (len(moves) - 1))] if len(moves) >= _LAG_WINDOWS else math.inf
 
 
 def _rises(window: Sequence[float], reference: Sequence[float]) -> float:
@@ -425,6 +415,6 @@ def _rests(times: Sequence[float], size: int) -> list[float]:
     found: list[float] = []
     for start in range(len(times) % size, len(times), size):
         part = times[start : start + size]
-        middle = _median(part)
+        middle = median_of(part)
         found.extend(each - middle for each in part)
     return found
