@@ -126,8 +126,6 @@ def _check(request: WatchRequest) -> None:
             raise InputError(
                 "--endpoint, --host and --until-quiet are for a running job, and have no effect with --replay"
             )
-        if not request.paths:
-            raise InputError("--replay reads recorded logs; name them")
     for url in (*request.endpoints, *filter(None, (request.alertmanager,))):
         if not url.startswith(("http://", "https://")):
             raise InputError(f"{url}: write an address that begins with http:// or https://")
