@@ -110,7 +110,7 @@ class DriftRule:
     margin_fraction: float = 0.02
     spread_ratio: float = 1.6
     noise_factor: float = 2.5
-    chance: float = 1e-6
+    chance: float = 1e-8
     steady_fraction: float = 0.05
     steady_ratio: float = 2.0
     lasting_s: float = 60.0
