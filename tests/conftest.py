@@ -42,6 +42,8 @@ _PRESENT = {
     "netns": lambda: shutil.which("ip") is not None and os.geteuid() == 0,
     "slurm": lambda: shutil.which("sbatch") is not None,
     "prometheus": lambda: shutil.which("prometheus") is not None,
+    "promtool": lambda: shutil.which("promtool") is not None,
+    "alertmanager": lambda: shutil.which("prometheus-alertmanager") is not None,
     "browser": lambda: any(map(shutil.which, ("chromium", "google-chrome", "firefox"))),
 }
 """How each thing that a machine may lack is looked for."""
