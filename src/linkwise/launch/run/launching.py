@@ -93,6 +93,8 @@ class Follow:
         Makes the text of the record.
     tell
         Called when steps were done.
+    tell_waiting
+        Called with the state and the handle of a job that waits in a queue, at every look.
     now
         The clock of the record.
     clock
@@ -107,6 +109,7 @@ class Follow:
     watch: Callable[[str], Watch]
     publish: Callable[[LaunchRecord], str]
     tell: Callable[[StepLog], None] = lambda _: None
+    tell_waiting: Callable[[State, str], None] = lambda *_: None
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(tz=dt.UTC)
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
@@ -248,6 +251,7 @@ def _cause_to_stop(record: LaunchRecord, to: Follow, seen: _Seen, state: State) 
         if now_s - seen.since_s > to.patience.queue_s:
             why = f" ({state.reason})" if state.reason else ""
             return _stopped(Outcome.NOT_STARTED, f"it was queued for {to.patience.queue_s:.0f} s{why}")
+        to.tell_waiting(state, record.handle)
         return None
     seen.running_s = now_s if seen.running_s is None else seen.running_s
     if seen.ranks < wanted:
@@ -276,8 +280,9 @@ def _ending(record: LaunchRecord, to: Follow, seen: _Seen, state: State) -> Endi
     if state.exit_code == _TIMED_OUT or "TIMEOUT" in state.reason:
         return Ending(outcome=Outcome.FAILED, reason="its time limit ended it", exit_code=state.exit_code)
     ending = ending_of(exit_code=state.exit_code, is_complete=True, failures=(), output=to.folder.tail())
-    if state.reason and ending.outcome is Outcome.FAILED:
-        return replace(ending, reason=f"{state.reason}: {ending.reason}")
+    if state.reason:  # a scheduler that ended it: the code may be 0 all the same
+        words = f"{state.reason}: {ending.reason}" if ending.reason else state.reason
+        return Ending(outcome=Outcome.FAILED, reason=words, exit_code=state.exit_code)
     last, planned = max(seen.steps.steps, default=0), record.prediction.steps
     if ending.outcome is Outcome.DONE and planned is not None and last < planned:
         words = f"its output ends at step {last} of {planned}, though it left without an error"
