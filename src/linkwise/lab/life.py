@@ -280,7 +280,13 @@ def _remove(folder: LabFolder, ground: Ground) -> None:
 
 def _processes(namespaces: Sequence[str], ground: Ground) -> Iterator[int]:
     for name in namespaces:
-        yield from map(int, ground.shell(("ip", "netns", "pids", name), "").split())
+        try:
+            said = ground.shell(("ip", "netns", "pids", name), "")
+        except InputError:
+            if name in ground.namespaces():
+                raise
+            continue  # another command took its lab down meanwhile
+        yield from map(int, said.split())
 
 
 def _end_processes(namespaces: Sequence[str], ground: Ground) -> int:

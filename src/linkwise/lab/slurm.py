@@ -157,7 +157,7 @@ def _wait(lab: str, design: LabDesign, home: Path, ground: Ground) -> None:
         nodes = _nodes(lab, home, ground)
         if len(nodes) == design.nodes and all(_is_there(each.state) for each in nodes):
             return
-        if time.monotonic() > until:
+        if time.monotonic() > until or next(_missing(lab, design, ground), None) is not None:
             raise InputError(_unready(lab, design, nodes, home, ground))
         time.sleep(_TICK_S)
 
@@ -170,7 +170,8 @@ def _unready(lab: str, design: LabDesign, nodes: Sequence[SlurmNode], home: Path
     """Return what to say of a Slurm that does not come up, with the last error in its logs."""
     told = ", ".join(f"{each.name} is {each.state}" for each in nodes if not _is_there(each.state))
     missing = ", ".join(_missing(lab, design, ground))
-    what = told or (f"{missing} ended" if missing else "its controller gives no answer")
+    what = f"{missing} ended" if missing else told or "its controller gives no answer"
+    what += "" if missing else f" for {_PATIENCE_S:.0f} s"
     errors = [
         f"{path.name}: {line.rpartition('] ')[2]}"
         for path in sorted(home.glob("*.log"))
@@ -178,7 +179,7 @@ def _unready(lab: str, design: LabDesign, nodes: Sequence[SlurmNode], home: Path
         if any(word in line for word in ("error:", "fatal:")) and not _HARMLESS.search(line)
     ]
     said = f"; its logs say: {' | '.join(errors[-2:])[:400]}" if errors else ""
-    return f"Slurm in lab {lab} was not ready in {_PATIENCE_S:.0f} s: {what}{said}"
+    return f"Slurm in lab {lab} does not come up: {what}{said}"
 
 
 def _missing(lab: str, design: LabDesign, ground: Ground) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The files of a Slurm in a lab, and the commands of its network, as values: nothing here runs or writes.
 
 Slurm's own traffic goes over a network of its own, as on most clusters, so that the links of the lab carry
-jobs alone. The names of nodes mean their addresses on the lab's links: what a job opens by name goes over those.
+jobs alone. The names of nodes mean their addresses on the lab's links: what a job opens by name goes there.
 
 References
 ----------

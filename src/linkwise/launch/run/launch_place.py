@@ -57,12 +57,15 @@ class State:
         Why it waits, or why it ended, in the words of the scheduler; may be empty.
     hosts
         Nodes it was given, where a scheduler chose them.
+    is_cancelled
+        Whether it was not the job that ended, but the scheduler that ended it.
     """
 
     phase: Phase
     exit_code: int | None = None
     reason: str = ""
     hosts: tuple[str, ...] = ()
+    is_cancelled: bool = False
 
 
 class LaunchPlace(Protocol):
@@ -336,7 +339,9 @@ class SlurmLaunch:
         if word in _RUNS:
             return State(phase=Phase.RUNNING, reason=reason, hosts=hosts)
         why = "" if word in ("COMPLETED", "FAILED") else self._why(word, reason, hosts)
-        return State(phase=Phase.ENDED, exit_code=_code(found.get("ExitCode", "")), reason=why, hosts=hosts)
+        code = _code(found.get("ExitCode", ""))
+        code = None if why and code == 0 else code  # of a lost node, say: the job has none of its own
+        return State(phase=Phase.ENDED, exit_code=code, reason=why, hosts=hosts, is_cancelled=bool(why))
 
     def _why(self, word: str, reason: str, hosts: Sequence[str]) -> str:
         """Return why Slurm ended a job, and which of its nodes do not answer."""

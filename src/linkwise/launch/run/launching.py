@@ -274,15 +274,16 @@ def _ending(record: LaunchRecord, to: Follow, seen: _Seen, state: State) -> Endi
         pass
     if refusal := to.folder.refusal():
         return Ending(outcome=Outcome.NOT_STARTED, reason="; ".join(refusal), exit_code=state.exit_code)
-    if state.exit_code is None:
+    if state.exit_code is None and not state.is_cancelled:
         why = state.reason or "its processes are gone, and none wrote down how it ended"
         return Ending(outcome=Outcome.CUT, reason=why)
     if state.exit_code == _TIMED_OUT or "TIMEOUT" in state.reason:
         return Ending(outcome=Outcome.FAILED, reason="its time limit ended it", exit_code=state.exit_code)
+    if state.exit_code is None:
+        return Ending(outcome=Outcome.FAILED, reason=state.reason)
     ending = ending_of(exit_code=state.exit_code, is_complete=True, failures=(), output=to.folder.tail())
-    if state.reason:  # a scheduler that ended it: the code may be 0 all the same
-        words = f"{state.reason}: {ending.reason}" if ending.reason else state.reason
-        return Ending(outcome=Outcome.FAILED, reason=words, exit_code=state.exit_code)
+    if state.reason and ending.outcome is Outcome.FAILED:
+        return replace(ending, reason=f"{state.reason}: {ending.reason}")
     last, planned = max(seen.steps.steps, default=0), record.prediction.steps
     if ending.outcome is Outcome.DONE and planned is not None and last < planned:
         words = f"its output ends at step {last} of {planned}, though it left without an error"

@@ -84,7 +84,7 @@ def waiting_text(job: str, reason: str, place: QueuePlace | None) -> str:
     place
         Where it stands; ``None`` where that is not known.
     """
-    meaning = _MEANINGS.get(reason.split(",")[0].strip("()"))
+    meaning = _MEANINGS.get(reason.split(",", maxsplit=1)[0].strip("()"))
     why = f": {reason}" if reason else ""
     told = f"{why}, {meaning}" if meaning else why
     if place is None:
