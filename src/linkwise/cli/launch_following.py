@@ -22,7 +22,7 @@ from linkwise.errors import InputError
 
 if TYPE_CHECKING:
     from linkwise.diagnose.doctor import Diagnosis
-    from linkwise.launch.run.launch_place import LaunchPlace, State
+    from linkwise.launch.run.launch_place import LaunchPlace
     from linkwise.launch.run.launch_record import LaunchRecord
     from linkwise.launch.run.launching import Follow, Watched
     from linkwise.launch.run.prepared import Prepared
@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["dry_run", "follow_again", "run_prepared"]
 
 _PROBE_S = 120.0
-_SQUEUE_S = 20.0
 _TELL_S = 10.0
-_TELL_CHANGE_S, _TELL_QUEUE_S = 60.0, 600.0
-"""Of a job in the queue: when its reason is another one, and when nothing changes [s]."""
 
 
 def dry_run(prepared: Prepared, place: LaunchPlace, folder: Path, *, form: str) -> None:
@@ -195,6 +192,7 @@ def _follow_of(
     folder: Any, place: LaunchPlace, patience: tuple[float, float], record: LaunchRecord, form: str
 ) -> Follow:
     from linkwise.launch.run.launching import Follow, LaunchPatience
+    from linkwise.launch.run.slurm_queue import QueueNews
     from linkwise.report.launch_result import launch_json
 
     progress = _Progress(record)
@@ -205,18 +203,8 @@ def _follow_of(
         watch=lambda handle: _Doctor(folder.path, place.name, handle, form),
         publish=launch_json,
         tell=progress.tell,
-        tell_waiting=progress.tell_waiting,
+        tell_waiting=QueueNews(say=lambda text: click.echo(f"linkwise: {text}", err=True)).tell,
     )
-
-
-def _ask(words: tuple[str, ...]) -> str:
-    """Return what a command of Slurm prints; nothing where it gives no answer."""
-    try:
-        return subprocess.run(  # noqa: S603 (a command of Slurm)
-            list(words), check=False, capture_output=True, text=True, timeout=_SQUEUE_S
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
 
 
 class _Progress:
@@ -226,27 +214,6 @@ class _Progress:
         self._record = record
         self._due_s = 0.0
         self._every_s = 1.0 if sys.stderr.isatty() else _TELL_S
-        self._waiting: tuple[str, float] | None = None
-
-    def tell_waiting(self, state: State, handle: str) -> None:
-        """Say why a job waits and where in the queue: at once, then seldom.
-
-        Parameters
-        ----------
-        state
-            As the scheduler gave it.
-        handle
-            Number of the job.
-        """
-        now_s = time.monotonic()
-        if self._waiting is not None:
-            reason, told_s = self._waiting
-            if now_s - told_s < (_TELL_QUEUE_S if reason == state.reason else _TELL_CHANGE_S):
-                return
-        from linkwise.launch.run.slurm_queue import queue_place, waiting_text
-
-        self._waiting = (state.reason, now_s)
-        click.echo(f"linkwise: {waiting_text(handle, state.reason, queue_place(handle, _ask))}", err=True)
 
     def tell(self, steps: StepLog) -> None:
         """Say it, where the last time is long enough ago.

@@ -31,6 +31,8 @@ TICK_S = 1.0
 """Between two turns of reading: more often costs more of a core than following may [s]."""
 LOOK_S = 2.0
 """Between two looks at the state of the job [s]."""
+REFUSED_S = 10.0
+"""How long a job may take to leave once a node refused it: a scheduler may wait for another one [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +127,7 @@ class _Seen:
     looked_s: float = float("-inf")
     ranks: int = 0
     hosts: tuple[str, ...] = field(default_factory=tuple)
+    refused_s: float | None = None
 
 
 def begin(record: LaunchRecord, environment: Mapping[str, str], to: Follow) -> LaunchRecord:
@@ -254,14 +257,26 @@ def _cause_to_stop(record: LaunchRecord, to: Follow, seen: _Seen, state: State) 
         to.tell_waiting(state, record.handle)
         return None
     seen.running_s = now_s if seen.running_s is None else seen.running_s
+    if refusal := to.folder.refusal():
+        seen.refused_s = now_s if seen.refused_s is None else seen.refused_s
+        return (
+            _stopped(Outcome.NOT_STARTED, "; ".join(refusal)) if now_s - seen.refused_s > REFUSED_S else None
+        )
     if seen.ranks < wanted:
         seen.ranks = len({each.rank for each in to.folder.ranks()})
     if seen.ranks < wanted and now_s - seen.running_s > to.patience.start_s:
         return _stopped(
             Outcome.NOT_STARTED,
-            f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started",
+            f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started{_mute(to, seen)}",
         )
     return None
+
+
+def _mute(to: Follow, seen: _Seen) -> str:
+    """Return which of the nodes that a scheduler gave have said nothing."""
+    heard = {str(each.get("host")) for each in to.folder.nodes()}
+    mute = [each for each in seen.hosts if each not in heard]
+    return f"; nothing was heard of {', '.join(mute[:8])}" if mute else ""
 
 
 def _stopped(outcome: Outcome, reason: str) -> Ending:

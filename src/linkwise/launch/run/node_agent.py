@@ -327,6 +327,8 @@ def _watch(command: Sequence[str], seen: Path, here: Mapping[str, Any], *, per_n
     look_at = 0.0
     while child.poll() is None:
         if time.monotonic() >= look_at:
+            if _is_over(seen.parent):
+                child.terminate()
             ranks = {**known, **{each["rank"]: each for each in ranks_of(child.pid, host=here["host"])}}
             if ranks != known:
                 known = ranks
@@ -337,6 +339,15 @@ def _watch(command: Sequence[str], seen: Path, here: Mapping[str, Any], *, per_n
             child.wait(_TICK_S if known else 0.1)
     code = child.returncode
     return code if code >= 0 else 128 - code
+
+
+def _is_over(folder: Path) -> bool:
+    """Return whether the launcher has written that the run ended: a scheduler may have lost this node."""
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        return bool(record["outcome"] != "running")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 if __name__ == "__main__":

@@ -7,10 +7,21 @@ SchedMD, squeue(1), output format and job reason codes, release 22.05.
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-__all__ = ["QueuePlace", "queue_place", "waiting_text"]
+if TYPE_CHECKING:
+    from linkwise.launch.run.launch_place import State
+
+__all__ = ["QueueNews", "QueuePlace", "queue_place", "waiting_text"]
+
+_ANSWER_S = 20.0
+"""How long squeue may take [s]."""
+_CHANGED_S, _UNCHANGED_S = 60.0, 600.0
+"""Between two messages: where the reason is another one, and where nothing changed; assumed [s]."""
 
 _MEANINGS: Mapping[str, str] = {
     "Resources": "what it asks for is in use",
@@ -92,3 +103,57 @@ def waiting_text(job: str, reason: str, place: QueuePlace | None) -> str:
     starts = f"; Slurm expects to start it at {place.starts}" if place.starts else ""
     queue = f"the queue of {place.partition}, {place.position} of {place.waiting}"
     return f"job {job} waits in {queue}{told}{starts}"
+
+
+def _ask(words: tuple[str, ...]) -> str:
+    """Return what a command of Slurm prints; nothing where it gives no answer."""
+    try:
+        return subprocess.run(  # noqa: S603 (a command of Slurm)
+            list(words), check=False, capture_output=True, text=True, timeout=_ANSWER_S
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+class QueueNews:
+    """Says why a job waits and where in the queue: once Slurm gives a reason, then seldom.
+
+    Parameters
+    ----------
+    say
+        Called with a sentence.
+    ask
+        Runs a command of Slurm and returns what it prints.
+    clock
+        The time, which never goes back [s].
+    """
+
+    def __init__(
+        self,
+        *,
+        say: Callable[[str], None],
+        ask: Callable[[tuple[str, ...]], str] = _ask,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._say, self._ask, self._clock = say, ask, clock
+        self._told: tuple[str, float] | None = None
+
+    def tell(self, state: State, handle: str) -> None:
+        """Say it, where the last time is long enough ago.
+
+        Parameters
+        ----------
+        state
+            As the scheduler gave it.
+        handle
+            Number of the job.
+        """
+        now_s = self._clock()
+        if not state.reason:
+            return  # it was submitted just now: Slurm has not looked at it yet
+        if self._told is not None:
+            reason, told_s = self._told
+            if now_s - told_s < (_UNCHANGED_S if reason == state.reason else _CHANGED_S):
+                return
+        self._told = (state.reason, now_s)
+        self._say(waiting_text(handle, state.reason, queue_place(handle, self._ask)))
