@@ -86,7 +86,8 @@ class SlurmLab:
 
     def idle(self):
         """Wait until no job is there and every node is free again."""
-        for _ in range(600):
+        until = time.monotonic() + 45
+        while time.monotonic() < until:
             if not self.says("squeue", "-h") and self.says("sinfo", "-h", "-o", "%T") == "idle":
                 return
             time.sleep(0.1)

@@ -49,6 +49,8 @@ def two():
 def lab(two):
     two.idle()
     yield two
+    two.run("scancel", "--user=root")
+    two.run("scontrol", "update", "nodename=ALL", "state=resume")
     two.idle()
 
 
@@ -140,7 +142,7 @@ def test_job_that_asks_for_more_nodes_than_there_are_says_so_and_is_cancelled(la
 
 
 def test_job_that_no_node_can_run_is_refused_at_once(lab, tmp_path):
-    with launched(lab, tmp_path, gpus=8) as process:
+    with launched(lab, tmp_path, gpus=4) as process:
         ended_badly(process, tmp_path, "not started", "sbatch refused the job", "not available", code=2)
 
 
@@ -175,9 +177,10 @@ def test_output_that_ends_in_the_middle_is_cut(lab, tmp_path):
         wait_for(lambda: (tmp_path / "run" / "job.sbatch").exists(), process, what="file")
         program = tmp_path / "run" / "train_ddp.py"
         text = program.read_text()
-        line = next(each for each in text.splitlines() if "print(" in each and "step" in each)
-        indent = line[: len(line) - len(line.lstrip())]
-        program.write_text(text.replace(line, f"{line}\n{indent}import os; step == 5 and os._exit(0)"))
+        line = "        loss = one_step("
+        leaving = "        if step == 6:\n            import os\n\n            os._exit(0)\n"
+        assert line in text
+        program.write_text(text.replace(line, leaving + line))
         assert lab.run("scontrol", "update", "nodename=n[0-1]", "state=resume").returncode == 0
         record = ended_badly(process, tmp_path, "cut", "its output ends at step 5 of 16")
     assert len(record["samples"]) == 5
