@@ -98,6 +98,7 @@ def run_torch(
         ranks=bench.ranks,
         settings=bench.settings,
         python=bench.python,
+        device=bench.device,
     )
     with run_folder(bench.folder, part) as path, RunFolder(path) as folder:
         return run_job(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +15,7 @@ import click
 from linkwise.cli.bench_output import Progress, print_result
 from linkwise.cli.collective_words import collective_named, size_of, sizes_of
 from linkwise.cli.numbers import FiniteFloat
+from linkwise.cli.places import bench_place
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -29,6 +32,9 @@ __all__ = ["bench"]
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
+_ON = click.option(
+    "--on", "place", metavar="local|lab[:NAME]", help="Where it runs; on this machine by default."
+)
 _WHERE = (
     click.option("--ranks", type=int, metavar="N", help="Processes; one for each GPU by default, 2 on CPUs."),
     click.option(
@@ -115,7 +121,7 @@ def bench() -> None:
     metavar="DIR",
     help="Run the programs of nccl-tests in DIR instead of torch, once for each repeat.",
 )
-@_with(*_SAMPLING, *_WHERE)
+@_with(*_SAMPLING, _ON, *_WHERE)
 def collectives(
     *,
     operations: tuple[str, ...],
@@ -143,6 +149,8 @@ def collectives(
     from linkwise.bench.collectives import CollectivesPlan
     from linkwise.bench.sampling import Sampling
 
+    if nccl_tests is not None and where["place"] not in (None, "local"):
+        raise InputError("--on: no effect with --nccl-tests, which runs here; leave it out")
     plan = CollectivesPlan(
         operations=tuple(dict.fromkeys(map(collective_named, operations or ("all_reduce",)))),
         sizes_bytes=tuple(sizes_of(sizes)),
@@ -150,12 +158,13 @@ def collectives(
     )
     if nccl_tests is not None and where["python"] is not None:
         raise InputError("--python: no effect with --nccl-tests, which needs no Python; leave it out")
-    to, isolation = _isolated(_bench_of(needs_gpu=nccl_tests is not None, **where), isolate)
-    there = None if cluster is None else _predictable(cluster, to.ranks)
-    if nccl_tests is not None:
-        runs, measured = _by_nccl_tests(nccl_tests, plan, to)
-    else:
-        runs, measured = _by_torch(plan, to)
+    with _bench_of(needs_gpu=nccl_tests is not None, **where) as given:
+        to, isolation = _isolated(given, isolate)
+        there = None if cluster is None else _predictable(cluster, to.ranks)
+        if nccl_tests is not None:
+            runs, measured = _by_nccl_tests(nccl_tests, plan, to)
+        else:
+            runs, measured = _by_torch(plan, to)
     result = _collectives_result(
         runs, measured, to, there=there, isolation=isolation, is_torch=nccl_tests is None
     )
@@ -201,8 +210,6 @@ def _isolated(to: TorchBench, isolate: str | None) -> tuple[TorchBench, Isolatio
     """Return where the bench runs with the settings that force a path."""
     if isolate is None:
         return to, None
-    from dataclasses import replace
-
     from linkwise.bench.isolation import checked_isolation
 
     isolation = checked_isolation(isolate, device=to.device, ranks=to.ranks, environ=os.environ)
@@ -270,9 +277,9 @@ def pairs(
 
     sampling = Sampling(repeats=repeats, warmup=warmup, calls=calls)
     size_bytes = max(1, size_of(size, "--size") // 4) * 4
-    to = _bench_of(needs_gpu=False, **where)
-    plan = PairsPlan(rounds=rounds_of(to.ranks, rounds), size_bytes=size_bytes, sampling=sampling)
-    first = _one_run(to, plan, part="first")
+    with _bench_of(needs_gpu=False, **where) as to:
+        plan = PairsPlan(rounds=rounds_of(to.ranks, rounds), size_bytes=size_bytes, sampling=sampling)
+        first = _one_run(to, plan, part="first")
     measured, records = [measured_pairs(first.events)], [first.record]
     has_ended = _is_done(first.record)
     scores, fleet = judged_nodes(measured[0], size_bytes) if has_ended else ({}, None)
@@ -320,7 +327,7 @@ def _one_run(to: TorchBench, plan: PairsPlan, *, part: str) -> FinishedRun:
 @click.option("--hidden", type=click.IntRange(1, 1_000_000), default=256, show_default=True)
 @click.option("--heads", type=click.IntRange(1, 10_000), default=8, show_default=True)
 @click.option("--sequence-length", type=click.IntRange(1, 10_000_000), default=128, show_default=True)
-@_with(*_WHERE)
+@_with(_ON, *_WHERE)
 def training(
     *,
     cuts: tuple[str, ...],
@@ -353,8 +360,7 @@ def training(
             raise UnknownName.among(CUTS, kind="cut", given=cut)
     shape = Shape(layers=layers, hidden=hidden, heads=heads, sequence_length=sequence_length)
     plan = TrainingPlan(cuts=tuple(dict.fromkeys(cuts)) or CUTS, steps=steps, batch=batch, shape=shape)
-    to = _bench_of(needs_gpu=False, **where)
-    with Progress() as progress:
+    with _bench_of(needs_gpu=False, **where) as to, Progress() as progress:
         run = run_torch(to, "training", plan.told(to.ranks), on_event=progress.hear)
     measured = measured_cuts(run.events)
     result = training_result(measured, [run.record], plan, device=to.device, ranks=to.ranks)
@@ -365,6 +371,7 @@ def training(
     return code
 
 
+@contextmanager
 def _bench_of(
     *,
     ranks: int | None,
@@ -373,30 +380,40 @@ def _bench_of(
     patience: float,
     output: Path | None,
     needs_gpu: bool,
-) -> TorchBench:
-    from linkwise.bench.devices import chosen_device, chosen_ranks, visible_gpus
+    place: str | None = None,
+) -> Iterator[TorchBench]:
+    """Give where a bench runs; a lab is held as long."""
     from linkwise.bench.torch_run import TorchBench
 
     if output is not None and (not output.is_dir() or any(output.iterdir())) and output.exists():
         raise InputError(f"-o {output}: there is something already; name a folder that does not exist")
+    with bench_place(place or "local", ranks=ranks, device=device) as there:
+        chosen, count = (
+            _devices(ranks, device, needs_gpu=needs_gpu) if there is None else ("cpu", there.ranks)
+        )
+        to = TorchBench(
+            device=chosen,
+            ranks=count,
+            python=python or sys.executable,
+            folder=output,
+            patience_s=patience,
+        )
+        yield to if there is None else replace(to, place=there.place)
+
+
+def _devices(ranks: int | None, device: str | None, *, needs_gpu: bool) -> tuple[str, int]:
+    from linkwise.bench.devices import chosen_device, chosen_ranks, visible_gpus
+
     gpus = visible_gpus(os.environ)
-    if needs_gpu:
-        # A program of nccl-tests says itself what it lacks; it may see GPUs without a device file here.
-        if device == "cpu":
-            raise InputError("--device cpu: nccl-tests has no CPUs to run on; leave the option out")
-        if ranks is None and not gpus:
-            raise InputError("--nccl-tests: no GPU to count here; say how many with --ranks")
-        chosen, count = "cuda", gpus if ranks is None else chosen_ranks(ranks, device="cpu", gpus=gpus)
-    else:
+    if not needs_gpu:
         chosen = chosen_device(device, gpus=gpus)
-        count = chosen_ranks(ranks, device=chosen, gpus=gpus)
-    return TorchBench(
-        device=chosen,
-        ranks=count,
-        python=python or sys.executable,
-        folder=output,
-        patience_s=patience,
-    )
+        return chosen, chosen_ranks(ranks, device=chosen, gpus=gpus)
+    # A program of nccl-tests says itself what it lacks; it may see GPUs without a device file here.
+    if device == "cpu":
+        raise InputError("--device cpu: nccl-tests has no CPUs to run on; leave the option out")
+    if ranks is None and not gpus:
+        raise InputError("--nccl-tests: no GPU to count here; say how many with --ranks")
+    return "cuda", gpus if ranks is None else chosen_ranks(ranks, device="cpu", gpus=gpus)
 
 
 def _is_done(record: RunRecord) -> bool:

@@ -45,8 +45,16 @@ def print_result(result: BenchResult, form: str, *, has_samples: bool) -> int:
     bad = [run for run in result.runs if run.outcome != "done"]
     for run in bad:
         click.echo(f"linkwise: the job ended badly ({run.outcome}): {run.reason}", err=True)
+    invalid = [run for run in result.runs if run.valid is False]
+    for run in invalid:
+        wrong = "; ".join(
+            f"{each.what}: {each.seen}, planned: {each.planned}"
+            for each in run.checks
+            if each.is_as_planned is False
+        )
+        click.echo(f"linkwise: the run is invalid, do not compare or average it: {wrong}", err=True)
     if not bad:
-        return ExitCode.DONE
+        return ExitCode.AGAINST if invalid else ExitCode.DONE
     return ExitCode.AGAINST if has_samples else ExitCode.NOT_MEASURED
 
 

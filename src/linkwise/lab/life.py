@@ -23,6 +23,7 @@ __all__ = [
     "clear_leftovers",
     "find_lab",
     "lab_in_use",
+    "lab_locked",
     "lab_states",
     "take_down",
     "take_up",
@@ -312,6 +313,26 @@ def lab_in_use(
 
     Parameters
     ----------
+    name, ground, is_beside_slurm
+        As for `lab_locked`.
+
+    Yields
+    ------
+    tuple
+        Its name and what it is.
+    """
+    with lab_locked(name, ground=ground, is_beside_slurm=is_beside_slurm) as (found, design, _):
+        yield found, design
+
+
+@contextlib.contextmanager
+def lab_locked(
+    name: str | None, *, ground: Ground, is_beside_slurm: bool = False
+) -> Iterator[tuple[str, LabDesign, int]]:
+    """Hold a lab, and give its open lock for a job that holds it on.
+
+    Parameters
+    ----------
     name
         Of the lab; the only one where it is ``None``.
     ground
@@ -322,7 +343,7 @@ def lab_in_use(
     Yields
     ------
     tuple
-        Its name and what it is.
+        Its name, what it is, and the open lock.
 
     Raises
     ------
@@ -332,7 +353,7 @@ def lab_in_use(
     check_root()
     folder = find_lab(name, ground=ground)
     held = f"lab {folder.name} is busy: another job runs in it; wait for it, or take up another lab"
-    with locked(folder.lock, held=held):
+    with locked(folder.lock, held=held) as lock:
         design = folder.read()
         if design is None:
             raise InputError(
@@ -343,4 +364,4 @@ def lab_in_use(
                 f"lab {folder.name} is busy: its Slurm runs a job; wait for it ('linkwise lab slurm status "
                 f"{folder.name}'), or take up another lab"
             )
-        yield folder.name, design
+        yield folder.name, design, lock

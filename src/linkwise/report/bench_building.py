@@ -20,6 +20,7 @@ from linkwise.report.bench_result import (
     TrainingCutResult,
     TrainingResult,
 )
+from linkwise.report.checks import check_results
 from linkwise.report.wording import counted, percent, three_digits
 
 if TYPE_CHECKING:
@@ -268,6 +269,8 @@ def run_result(record: RunRecord) -> RunResult:
         argv=list(record.argv),
         settings=dict(record.settings),
         versions=dict(record.versions),
+        valid=record.is_valid,
+        checks=check_results(record.checks),
     )
 
 

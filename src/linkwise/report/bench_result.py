@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from linkwise.report.checks import CheckResult
 from linkwise.report.results import PublishedResult
 
 __all__ = [
@@ -79,6 +80,10 @@ class RunResult(PublishedResult):
     argv: list[str]
     settings: dict[str, str] = Field(description="Variables that move communication.")
     versions: dict[str, str]
+    valid: bool | None = Field(
+        default=None, description="Whether its ranks were seen to be those planned; None where not seen."
+    )
+    checks: list[CheckResult] = Field(default_factory=list, description="What was planned, and what seen.")
 
 
 class IsolationResult(PublishedResult):

@@ -74,7 +74,7 @@ say("failed", rank=1, error="OutOfMemoryError"); sys.exit(1)""",
             """ready(0, 1); say("failed", rank=0, error="reset")
 print("failed (exitcode: -9) local_rank: 1 (pid: 77) of binary: python"); sys.exit(1)""",
             "failed",
-            "rank 1 was killed by signal 9",
+            "local rank 1 of its node) was killed by signal 9",
         ),
         ("import no_such_module_here", "failed", "No module named"),
     ],

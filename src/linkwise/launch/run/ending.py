@@ -107,7 +107,7 @@ def _reason(failures: Sequence[Mapping[str, object]], output: Sequence[str]) -> 
 def _killed(output: Sequence[str]) -> str:
     """Return which rank was ended by a signal, by torchrun's word: its report, else the line before it.
 
-    The line has the number of the rank on its node alone, which is its own where there is one node.
+    The line has the number of the rank on its node alone.
     """
     by_line = ""
     seen: dict[str, dict[str, str]] = {}
@@ -118,7 +118,7 @@ def _killed(output: Sequence[str]) -> str:
             if match := pattern.search(text):
                 report[name] = match[1]
         if match := _TORCHRUN_FAILURE.search(text):
-            where = f"local rank {match[2]} of node {label}" if label else f"rank {match[2]}"
+            where = f"a rank (local rank {match[2]} of {f'node {label}' if label else 'its node'})"
             by_line = by_line or _killed_text(where, int(match[1]))
         elif (match := _TORCHRUN_SIGNAL.search(text)) and "rank" in report:
             host = f" on {report['host']}" if label and "host" in report else ""

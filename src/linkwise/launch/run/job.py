@@ -18,9 +18,12 @@ from typing import Any
 
 from linkwise import __version__
 from linkwise.errors import InputError
+from linkwise.launch.run.checks import Expected, SeenRank
 from linkwise.launch.run.ending import Ending, Outcome, ending_of
+from linkwise.launch.run.node_sight import addresses_of, connections_of, rank_of
 from linkwise.launch.run.place import Command, Place, TorchJob
 from linkwise.launch.run.processes import Processes
+from linkwise.launch.run.proof import prove_start, seen_rank
 from linkwise.launch.run.record import RunFolder, RunRecord, recorded_settings
 from linkwise.launch.run.transports import transports_of
 
@@ -84,8 +87,10 @@ class _Followed:
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL_LINES))
     log: list[str] = field(default_factory=list)
     ready: set[int] = field(default_factory=set)
-    hosts: dict[str, None] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    ranks: list[SeenRank] = field(default_factory=list)
+    addresses: dict[str, dict[str, str]] = field(default_factory=dict)
     is_complete: bool = False
     cut_line: str | None = None
 
@@ -234,7 +239,7 @@ def _run(
             outcome=Outcome.FAILED, reason=f"{folder.path}: {error.strerror}; the job was stopped"
         )
     finally:
-        record = _ended(record, found, ending, ended=now())
+        record = _ended(record, found, ending, expected=command.expected, ended=now())
         _write(folder, record)
     return FinishedRun(record=record, events=tuple(found.events), log=tuple(found.log))
 
@@ -248,15 +253,19 @@ def _write(folder: RunFolder, record: RunRecord) -> None:
         ) from None
 
 
-def _ended(record: RunRecord, found: _Followed, ending: Ending, *, ended: dt.datetime) -> RunRecord:
+def _ended(
+    record: RunRecord, found: _Followed, ending: Ending, *, expected: Expected | None, ended: dt.datetime
+) -> RunRecord:
+    checks = () if expected is None else prove_start(expected, found.ranks, addresses=found.addresses)
     return replace(
         record,
         ended=ended,
-        hosts=tuple(found.hosts),
+        hosts=tuple(sorted(found.hosts, key=found.hosts.__getitem__)),
         versions={**record.versions, **found.versions},
         transports=tuple(transports_of(found.log)) if found.log else (),
         samples=len(found.events),
         ending=ending,
+        checks=checks,
     )
 
 
@@ -344,12 +353,25 @@ def _take(found: _Followed, text: str, folder: RunFolder, on_event: Callable[[Ev
 
 
 def _take_rank(found: _Followed, event: Event) -> None:
-    if isinstance(event.get("rank"), int):
-        found.ready.add(event["rank"])
-    found.hosts.setdefault(str(event.get("host"))[:255])
+    host, rank = str(event.get("host"))[:255], event.get("rank")
+    if isinstance(rank, int):
+        found.ready.add(rank)
+        found.hosts[host] = min(rank, found.hosts.get(host, rank))
+    _look_at_rank(found, event.get("pid"), host)
     for name in ("python", "torch", "nccl", "gpu"):
         if name in event:
             found.versions.setdefault(name, str(event[name])[:100])
+
+
+def _look_at_rank(found: _Followed, pid: object, host: str) -> None:
+    """Keep what the kernel shows of a rank, where it runs on this machine; all have met by now."""
+    told = rank_of(pid, host=host) if isinstance(pid, int) else None
+    if told is None:
+        return
+    told["connections"] = connections_of(told["pid"], without_port=told["store_port"])
+    if (rank := seen_rank(told)) is not None:
+        found.ranks.append(rank)
+        found.addresses.setdefault(host, addresses_of(str(told["pid"])))
 
 
 def _keep(found: _Followed, line: str, folder: RunFolder) -> None:

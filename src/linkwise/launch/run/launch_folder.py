@@ -29,6 +29,7 @@ _RESERVE_BYTES = 262_144
 """Kept free for the last record, should the disk be full by then [bytes]."""
 _TAIL_BYTES = 65_536
 _MOST_SEEN_BYTES = 64 << 20
+_PACKAGE = "from linkwise.launch.run."
 _SHIM = '#!/bin/sh\nexec {python} "${{LINKWISE_RUN_FOLDER:?}}/agent/node_agent.py" "$@"\n'
 _ROOT_CAUSE = re.compile(r"Root Cause.{0,400}?rank\s*:\s*\d{1,7} \(local_rank: (\d{1,7})\)", re.DOTALL)
 
@@ -92,12 +93,17 @@ class LaunchFolder:
         InputError
             When it cannot be written.
         """
-        agent = package_files("linkwise.launch.run").joinpath("node_agent.py").read_text(encoding="utf-8")
+        package = package_files("linkwise.launch.run")
+        agent = {
+            # Beside one another they are modules of no package: the job's Python need not have Linkwise.
+            f"agent/{name}": package.joinpath(name).read_text(encoding="utf-8").replace(_PACKAGE, "from ")
+            for name in ("node_agent.py", "node_sight.py")
+        }
         try:
             (self.path / "agent").mkdir()
             (self.path / "logs").mkdir()
             (self.path / ".reserve").write_bytes(os.urandom(_RESERVE_BYTES))
-            for name, text in {**texts, "agent/node_agent.py": agent}.items():
+            for name, text in {**texts, **agent}.items():
                 (self.path / name).write_text(text, encoding="utf-8")
             (self.path / "agent" / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
             quoted = "'" + python.replace("'", "'\\''") + "'"
@@ -153,6 +159,18 @@ class LaunchFolder:
                 if path.stat().st_size <= _MOST_SEEN_BYTES:
                     yield json.loads(path.read_text(encoding="utf-8"))
 
+    def written_bytes(self) -> int:
+        """Return how large the output and all logs are, by which a job that hangs is known [bytes]."""
+        found = [
+            self.path / "output.log",
+            *(each for logs in self.path.glob("logs*") for each in _files(logs)),
+        ]
+        total = 0
+        for each in found:
+            with contextlib.suppress(OSError):
+                total += each.stat().st_size
+        return total
+
     def free_bytes(self) -> int:
         """Return what is free for its files [bytes]."""
         return shutil.disk_usage(self.path).free
@@ -169,6 +187,12 @@ class LaunchFolder:
         ]
         words = [_end_of(each) for each in sorted(logs, key=str)]
         return next((each[-1:] for each in reversed(words) if each), [])
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            yield Path(parent, name)
 
 
 def _end_of(path: Path) -> list[str]:

@@ -24,6 +24,8 @@ _GRACE_S = 20.0
 _SCHEDULER_S = 60.0
 """How long a command of Slurm may take [s]."""
 _TICK_S = 0.1
+_KEPT_DESCRIPTOR = 9
+"""The last that every shell can name."""
 _EXEC_S = 1.0
 """Far longer than loading a program takes [s]."""
 
@@ -133,11 +135,17 @@ class LocalLaunch:
         Name of the script in the run folder.
     grace_s
         From asking a job to end to killing it [s].
+    name
+        On the command line.
+    kept_open
+        An open file that the job keeps open as long as it lives, such as a lock that it holds; ``None`` for
+        none.
     """
 
     script: str
     grace_s: float = _GRACE_S
     name: str = "local"
+    kept_open: int | None = None
 
     def command(self, folder: Path) -> tuple[str, ...]:
         """Return the rendered script.
@@ -164,16 +172,19 @@ class LocalLaunch:
         """
         words = ("keeper", str(folder), str(folder / "exit-code"), *self.command(folder))
         append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder / "output.log"), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        if self.kept_open is not None:
+            actions.append((os.POSIX_SPAWN_DUP2, self.kept_open, _KEPT_DESCRIPTOR))
         try:
             first = os.posix_spawn(
                 "/bin/sh",
                 ["/bin/sh", "-c", _KEEPER, *words],
                 {**environment, RUN_VARIABLE: run_id},
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, str(folder / "output.log"), append, 0o644),
-                    (os.POSIX_SPAWN_DUP2, 1, 2),
-                ],
+                file_actions=actions,
                 setsid=True,
             )
         except OSError as error:

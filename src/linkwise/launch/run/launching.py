@@ -65,7 +65,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPatience:
-    """How long a job may take to start.
+    """How long a job may take to start, and be silent.
 
     Parameters
     ----------
@@ -73,10 +73,13 @@ class LaunchPatience:
         In the queue of a scheduler [s].
     start_s
         From there until all ranks are there [s].
+    silence_s
+        After that, without a line of output or a log [s].
     """
 
     queue_s: float
     start_s: float
+    silence_s: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,8 @@ class _Seen:
     ranks: int = 0
     hosts: tuple[str, ...] = field(default_factory=tuple)
     refused_s: float | None = None
+    written_bytes: int = 0
+    heard_s: float | None = None
 
 
 def begin(record: LaunchRecord, environment: Mapping[str, str], to: Follow) -> LaunchRecord:
@@ -269,7 +274,20 @@ def _cause_to_stop(record: LaunchRecord, to: Follow, seen: _Seen, state: State) 
             Outcome.NOT_STARTED,
             f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started{_mute(to, seen)}",
         )
-    return None
+    return _silence(to, seen, now_s) if seen.ranks >= wanted else None
+
+
+def _silence(to: Follow, seen: _Seen, now_s: float) -> Ending | None:
+    """Return that a job hangs, where none of its files has grown for too long."""
+    written_bytes = to.folder.written_bytes()
+    if seen.heard_s is None or written_bytes != seen.written_bytes:
+        seen.heard_s, seen.written_bytes = now_s, written_bytes
+    if now_s - seen.heard_s <= to.patience.silence_s:
+        return None
+    last = max(seen.steps.steps, default=None)
+    after = "no step was told" if last is None else f"the last step told is {last}"
+    words = f"it wrote nothing for {to.patience.silence_s:.0f} s, so that it hangs ({after})"
+    return _stopped(Outcome.SILENT, words)
 
 
 def _mute(to: Follow, seen: _Seen) -> str:
@@ -311,7 +329,9 @@ def _ended(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch, ending: 
     expected = replace(record.expected, hosts=record.expected.hosts or seen.hosts)
     ranks, found = to.folder.ranks(), watched.diagnosis
     transport = None if found is None else found.transport
-    checks = prove(expected, ranks, transport=transport, logged=watched.settings)
+    nodes = to.folder.nodes()
+    addresses = {str(each.get("host")): each["addresses"] for each in nodes if _has_addresses(each)}
+    checks = prove(expected, ranks, transport=transport, logged=watched.settings, addresses=addresses)
     witnessed = Witnessed(
         hosts=tuple(dict.fromkeys(each.host for each in ranks)),
         versions={"linkwise": __version__, **_versions(to.folder)},
@@ -322,6 +342,10 @@ def _ended(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch, ending: 
         steps=tuple(seen.steps.steps.values()),
     )
     return replace(record, expected=expected, ended=to.now(), ending=ending, witnessed=witnessed)
+
+
+def _has_addresses(node: Mapping[str, object]) -> bool:
+    return isinstance(node.get("addresses"), dict)
 
 
 def _versions(folder: LaunchFolder) -> dict[str, str]:

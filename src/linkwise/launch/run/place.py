@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from linkwise.launch.run.checks import Expected
+from linkwise.launch.run.record import recorded_settings
 
 __all__ = ["RENDEZVOUS_VARIABLES", "Command", "LocalPlace", "Place", "TorchJob"]
 
@@ -36,6 +39,8 @@ class TorchJob:
         Variables that the job needs, over those of the environment.
     python
         The Python that has torch.
+    device
+        ``cuda`` or ``cpu``.
     """
 
     script: str
@@ -43,6 +48,7 @@ class TorchJob:
     ranks: int
     settings: Mapping[str, str] = field(default_factory=dict)
     python: str
+    device: str = "cpu"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +63,15 @@ class Command:
         Variables set over those of the environment.
     unset
         Variables of the environment that the job must not see.
+    expected
+        What its ranks must be seen to be, by the processes that the kernel shows here; ``None`` where they
+        run on other machines, or are of no torch.
     """
 
     argv: tuple[str, ...]
     settings: Mapping[str, str]
     unset: tuple[str, ...] = ()
+    expected: Expected | None = None
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of the job.
@@ -123,8 +133,23 @@ class LocalPlace:
         address = ("--local-addr", "127.0.0.1")
         defaults = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         own = {name: value for name, value in defaults.items() if name not in inherited}
-        return Command(
+        command = Command(
             argv=(*torchrun, *ranks, *meeting, *address, job.script, *job.arguments),
             settings={**own, **job.settings},
             unset=RENDEZVOUS_VARIABLES,
         )
+        return replace(command, expected=_expected_here(job, command.environment(inherited)))
+
+
+def _expected_here(job: TorchJob, environment: Mapping[str, str]) -> Expected:
+    interfaces = environment.get("GLOO_SOCKET_IFNAME", "").split(",")
+    return Expected(
+        nodes=1,
+        ranks_per_node=job.ranks,
+        hosts=(),
+        device=job.device,
+        settings=recorded_settings(environment),
+        protocol="",
+        has_nvlink=False,
+        interfaces=tuple(filter(None, interfaces)),
+    )
