@@ -95,7 +95,7 @@ def _print_pairs(result: PairsResult, console: Console) -> None:
             justify="left",
         ),
     )
-    _print_columns("node", [str(node.node) for node in result.nodes], columns, console)
+    _print_columns("node", [node.host or str(node.node) for node in result.nodes], columns, console)
     print_line(console, wrapped(f"{result.verdict.capitalize()}: {result.reason}.", width=console.width))
     print_line(console)
 

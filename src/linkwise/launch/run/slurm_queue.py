@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from linkwise.launch.run.launch_place import State
 
-__all__ = ["QueueNews", "QueuePlace", "queue_place", "waiting_text"]
+__all__ = ["QueueNews", "QueuePlace", "ask_slurm", "queue_place", "waiting_text"]
 
 _ANSWER_S = 20.0
 """How long squeue may take [s]."""
@@ -105,8 +105,14 @@ def waiting_text(job: str, reason: str, place: QueuePlace | None) -> str:
     return f"job {job} waits in {queue}{told}{starts}"
 
 
-def _ask(words: tuple[str, ...]) -> str:
-    """Return what a command of Slurm prints; nothing where it gives no answer."""
+def ask_slurm(words: tuple[str, ...]) -> str:
+    """Return what a command of Slurm prints; nothing where it gives no answer.
+
+    Parameters
+    ----------
+    words
+        The command.
+    """
     try:
         return subprocess.run(  # noqa: S603 (a command of Slurm)
             list(words), check=False, capture_output=True, text=True, timeout=_ANSWER_S
@@ -132,7 +138,7 @@ class QueueNews:
         self,
         *,
         say: Callable[[str], None],
-        ask: Callable[[tuple[str, ...]], str] = _ask,
+        ask: Callable[[tuple[str, ...]], str] = ask_slurm,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._say, self._ask, self._clock = say, ask, clock
