@@ -1,4 +1,4 @@
-"""Numbers of options: click takes nan and inf, which compare with nothing and mean nothing here."""
+"""Numbers and times of options: click takes nan and inf, which compare with nothing and mean nothing here."""
 
 from __future__ import annotations
 
