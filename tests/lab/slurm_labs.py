@@ -123,10 +123,10 @@ def left_of(name):
 
 
 @contextmanager
-def slurm_lab(name, *, nodes=2, gpus=2, kind="single-switch"):
+def slurm_lab(name, *, nodes=2, gpus=2, kind="single-switch", dilation=None):
     """Give a lab with a Slurm; whatever happens, both are taken down."""
     ground = Ground()
-    design = design_of(cluster(kind, nodes=nodes, gpus=gpus))
+    design = design_of(cluster(kind, nodes=nodes, gpus=gpus), dilation=dilation)
     take_up(design, name=name, ground=ground)
     try:
         slurm_up(name, ground=ground)

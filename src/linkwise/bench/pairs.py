@@ -89,13 +89,16 @@ def confirming_rounds(suspects: Sequence[int], scores: Mapping[int, float]) -> R
 
     Notes
     -----
-    The other good nodes meet each other meanwhile, so that the second run has a baseline of its own.
+    The other good nodes meet each other meanwhile, so that the second run has a baseline of its own; where
+    one is left over, it is another one each time.
     """
     good = sorted((node for node in scores if node not in suspects), key=lambda node: -scores[node])
     rounds = []
     for suspect in suspects:
         for place in range(min(_CONFIRMING_PARTNERS, len(good))):
             others = [node for node in good if node != good[place]]
+            if len(others) % 2:
+                del others[-1 - place]
             idle = [(one, other) for one, other in zip(others[::2], others[1::2], strict=False)]
             rounds.append(((suspect, good[place]), *idle))
     return tuple(rounds)

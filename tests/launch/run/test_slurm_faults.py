@@ -178,7 +178,7 @@ def test_output_that_ends_in_the_middle_is_cut(lab, tmp_path):
         program = tmp_path / "run" / "train_ddp.py"
         text = program.read_text()
         line = "        loss = one_step("
-        leaving = "        if step == 6:\n            import os\n\n            os._exit(0)\n"
+        leaving = "        if step == 6:\n            os._exit(0)\n"
         assert line in text
         program.write_text(text.replace(line, leaving + line))
         assert lab.run("scontrol", "update", "nodename=n[0-1]", "state=resume").returncode == 0
