@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -165,8 +166,7 @@ def test_srun_that_is_killed_leaves_no_job(lab, tmp_path):
 
 
 def is_srun(pid):
-    with open(f"/proc/{pid}/cmdline", "rb") as file:
-        return file.read().startswith(b"srun\0")
+    return Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"srun\0")
 
 
 def test_job_that_waits_says_why_and_is_given_up(lab, tmp_path):
@@ -204,20 +204,3 @@ def test_bench_leaves_no_folder_where_none_was_asked_for(lab, tmp_path):
     words = [word for word in TWO if word not in ("-o", "run")]
     measured(lab, tmp_path, "collectives", "--sizes", "8B", "--repeats", "5", *words)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--on", "slurm", "--ranks", "4"), "say how many nodes and ranks take part"),
-        (("--on", "slurm", "--ranks", "3", "--nodes", "2"), "give a multiple of --nodes 2"),
-        (("--nodes", "2"), "--nodes has no effect without --on slurm"),
-        (("--sbatch", "--partition=x"), "--sbatch has no effect without --on slurm"),
-        (("--on", "slurm", "--ranks", "4", "--nodes", "2", "--sbatch", "x"), "write an option of sbatch"),
-    ],
-)
-def test_wrong_use_is_told(words, said, capsys):
-    from linkwise.cli.main import run
-
-    assert run(["bench", "collectives", *words]) == 2
-    assert said in " ".join(capsys.readouterr().err.split())
