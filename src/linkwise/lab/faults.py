@@ -67,6 +67,7 @@ class Injection:
     shell: Shell
     at_s: float | None = None
     _pids: dict[int, int] = field(default_factory=dict)
+    _agents: dict[str, int] = field(default_factory=dict)
     _timer: threading.Timer | None = None
 
     def watch(self, event: Mapping[str, Any]) -> None:
@@ -79,6 +80,8 @@ class Injection:
         """
         if event["event"] == "started":
             self._pids[int(event["rank"])] = int(event["pid"])
+        elif event["event"] == "agent":
+            self._agents[str(event["namespace"])] = int(event["pid"])
         elif event["event"] == "step begins" and event["step"] == self.step and self.at_s is None:
             self.at_s = float(event["at_s"])
             _INJECT[self.kind](self)
@@ -128,6 +131,9 @@ class Injection:
     def lose(self) -> None:
         """Take the node away: first its links, so that nothing says goodbye."""
         self.set_links("down")
+        agent = self._agents.get(node_namespace(self.lab, self.node))
+        if agent is not None:
+            os.kill(agent, signal.SIGKILL)
         self.signal_ranks(signal.SIGKILL, is_all=True)
 
 

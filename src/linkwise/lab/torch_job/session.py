@@ -13,7 +13,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-__all__ = ["MARK", "Session", "join", "say"]
+__all__ = ["MARK", "Session", "host_of", "join", "print_line", "say"]
 
 MARK = "@linkwise "
 """What a line starts with that is meant for Linkwise."""
@@ -38,6 +38,30 @@ def say(event: str, **values: object) -> None:
     os.write(1, data)
 
 
+def print_line(text: str) -> None:
+    """Write one line of the job's own output.
+
+    Parameters
+    ----------
+    text
+        The line.
+    """
+    os.write(2, f"{text[:_MOST_BYTES]}\n".encode("utf-8", "replace"))
+
+
+def host_of(rank: int, plan: Mapping[str, Any]) -> str:
+    """Return the name of the node that a rank is on.
+
+    Parameters
+    ----------
+    rank
+        The rank.
+    plan
+        As `start` reads it.
+    """
+    return str(plan["ranks"][rank]["namespace"]).rpartition("-")[2]
+
+
 def join(rank: int, plan: Mapping[str, Any]) -> Session:
     """Return this rank, joined with the others.
 
@@ -60,6 +84,7 @@ def join(rank: int, plan: Mapping[str, Any]) -> Session:
     )
     session = Session(rank=rank, ranks=ranks, plan=plan)
     session.tell("joined", torch=torch.__version__)
+    session.print(f"joined {ranks} ranks over gloo on {plan['ranks'][rank]['device']} (pid: {os.getpid()})")
     return session
 
 
@@ -83,6 +108,10 @@ class Session:
         """Say something once, as the first rank."""
         if self.rank == 0:
             say(event, **values)
+
+    def print(self, text: str) -> None:
+        """Print a line with the rank and the host before it."""
+        print_line(f"[rank{self.rank}]: {host_of(self.rank, self.plan)}: {text}")
 
     def slowest(self, value: float) -> float:
         """Return the largest of the values of all ranks."""
