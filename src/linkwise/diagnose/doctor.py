@@ -7,8 +7,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from linkwise.diagnose.causes import RULES
+from linkwise.diagnose.ends import is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Finding, Severity
+from linkwise.diagnose.gloo_reason import gloo_failure, gloo_stop
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.progress import has_progressed
 from linkwise.diagnose.transport import Transport, transport_of
@@ -137,12 +139,15 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
             facts
         )
     if facts.has_completed or facts.seen("rings_connected") or has_progressed(facts):
-        return Verdict.HEALTHY, "nothing slow or broken is seen" + _over_tcp(facts) + _strange(facts)
-    return Verdict.CANNOT_TELL, _nothing_seen(facts) + _strange(facts)
+        added = _over_tcp(facts) + gloo_stop(facts) + _strange(facts)
+        return Verdict.HEALTHY, "nothing slow or broken is seen" + added
+    return Verdict.CANNOT_TELL, _nothing_seen(facts) + gloo_stop(facts) + _strange(facts)
 
 
 def _unexplained(facts: Facts) -> str | None:
     """Return what to say of a failure that no finding explains; ``None`` without one."""
+    if is_gloo_job(facts):
+        return gloo_failure(facts)
     echoes = facts.warned("closed", "reset", "proxy_echo")
     left = [each for each in facts.seen("left") if each.fields["stage"] != "Abort"]
     faults = [each for each in facts.faults if not each.source.startswith("ras")]
@@ -189,6 +194,8 @@ def _nothing_seen(facts: Facts) -> str:
         return "the log shows how ranks connect and not that NCCL came up; give it to its end"
     if facts.hosts or facts.seen("version"):
         return "the log shows too little of NCCL's start; set NCCL_DEBUG=INFO and run again"
+    if is_gloo_job(facts):
+        return "ranks talk over gloo, and the output shows no two steps of them; give it to its end"
     kinds = sorted({each.kind for each in facts.log.inputs} - {"text", "NCCL log"})
     given = f", which is {' and '.join(kinds)}" if kinds else ""
     return f"no line of NCCL is in this{given}; set NCCL_DEBUG=INFO and give the log of the job"

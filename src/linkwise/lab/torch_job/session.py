@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import fcntl
 import json
 import os
+import socket
+import struct
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +20,8 @@ __all__ = ["MARK", "Session", "host_of", "join", "print_line", "say"]
 
 MARK = "@linkwise "
 """What a line starts with that is meant for Linkwise."""
+_ADDRESS_OF_DEVICE = 0x8915
+"""SIOCGIFADDR of Linux."""
 _MOST_BYTES = 4000
 """A line below the atomic write of a pipe (4096 bytes) is never mixed with that of another rank [bytes]."""
 
@@ -84,8 +89,15 @@ def join(rank: int, plan: Mapping[str, Any]) -> Session:
     )
     session = Session(rank=rank, ranks=ranks, plan=plan)
     session.tell("joined", torch=torch.__version__)
-    session.print(f"joined {ranks} ranks over gloo on {plan['ranks'][rank]['device']} (pid: {os.getpid()})")
+    device = str(plan["ranks"][rank]["device"])
+    session.print(f"joined {ranks} ranks over gloo on {device} {_address_of(device)} (pid: {os.getpid()})")
     return session
+
+
+def _address_of(device: str) -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        found = fcntl.ioctl(asked.fileno(), _ADDRESS_OF_DEVICE, struct.pack("256s", device.encode()[:15]))
+    return socket.inet_ntoa(found[20:24])
 
 
 @dataclass(frozen=True)
