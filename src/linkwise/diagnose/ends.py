@@ -267,6 +267,23 @@ class Ends:
         return [*hosts, *(f"rank {rank}" for rank in chosen)]
 
     @cached_property
+    def is_told(self) -> bool:
+        """Return whether a launcher was told to end, or the job was stopped, before any rank had an error.
+
+        Notes
+        -----
+        Launchers end what is left once a rank has failed; that comes after errors, in the same file or in
+        none.
+        """
+        if self.facts.seen("interrupted"):
+            return True
+        first: dict[str, int] = {}
+        for each in self.errors.values():
+            first.setdefault(each.evidence.file, each.order)
+        told = self.facts.seen("agent_told")
+        return any(each.order < first.get(each.evidence.file, each.order + 1) for each in told)
+
+    @cached_property
     def went_on(self) -> bool:
         """Return whether a rank did two steps after the first error of its file: the job started again."""
         first: dict[str, int] = {}

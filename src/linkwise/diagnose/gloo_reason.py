@@ -22,6 +22,8 @@ def gloo_failure(facts: Facts) -> str | None:
     if not is_gloo_job(facts):
         return None
     ends = Ends(facts=facts)
+    if ends.went_on:
+        return None
     if ends.own_errors:
         return _of_program(ends.own_errors[0])
     if ends.timeouts:

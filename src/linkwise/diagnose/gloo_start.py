@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+from linkwise.diagnose.ends import Ends
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Sighting
@@ -58,9 +59,8 @@ def _by_loopback(facts: Facts) -> Finding | None:
     ]
     warned = facts.seen("gloo_loopback")
     chosen = [each for each in facts.seen("gloo_interface") if each.fields["name"] == "lo"]
-    files = {each.evidence.file for each in failed}
     is_hosts_file = any(each.fields["peer"].startswith("127.0.1.") for each in failed)
-    if not failed or not (warned or chosen or is_hosts_file or len(files) > 1):
+    if not failed or not (warned or chosen or is_hosts_file or _is_spread(facts)):
         return None
     by = (
         "/etc/hosts gives the name of the host as 127.0.1.1"
@@ -72,6 +72,15 @@ def _by_loopback(facts: Facts) -> Finding | None:
         [*failed, *warned, *chosen],
         f"Ranks told the others a loopback address, which on every host is the host itself: {by}.",
     )
+
+
+def _is_spread(facts: Facts) -> bool:
+    """Return whether ranks are on several hosts: by the words of launchers, or else by their files."""
+    if Ends(facts=facts).own_errors:
+        return False
+    hosts = {each.fields["host"] for each in facts.seen("summary_host")}
+    files = {each.evidence.file for each in facts.seen("gloo_unconnected")}
+    return len(hosts) > 1 or (not hosts and len(files) > 1)
 
 
 def _is_address(name: str) -> bool:

@@ -23,9 +23,11 @@ def link_down(facts: Facts) -> Finding | None:
     then all ranks say so at once, and those of one node lose the connections among themselves after that.
     Ranks that call different collectives wait for one another as well; that is told as less sure.
     """
-    if not is_gloo_job(facts) or facts.seen("agent_told", "interrupted"):
+    if not is_gloo_job(facts):
         return None
     ends = Ends(facts=facts)
+    if ends.is_told:
+        return None
     waited = {ends.host_of.get(each.rank) for each in ends.timeouts if each.rank is not None}
     spoke = {ends.host_of.get(rank) for rank in ends.errors}
     if not waited or ends.own_errors or ends.kills or ends.forced or ends.silent:
@@ -34,19 +36,19 @@ def link_down(facts: Facts) -> Finding | None:
         return None
     if not ends.facts.log.rank_steps:
         return None
-    cut = _cut_off(ends)
-    place = (
-        f"Of {cut} alone no rank was heard by ranks of other nodes after that: it is likely the link of"
-        " that node."
-        if cut
-        else f"Which of the links between {_listed(ends.hosts)} it is, the output does not show."
-    )
+    left = _unreached(ends)
+    if len(left) == 1:
+        place = f"All nodes but {left[0]} are seen to reach another: it is likely the link of that node."
+    elif len(left) < len(ends.hosts):
+        place = f"The others are seen to reach one another: it is likely the link of {' or '.join(left[:8])}."
+    else:
+        place = f"Which of the links between {_listed(ends.hosts)} it is, the output does not show."
     return finding(
         "link_down",
         Severity.BROKEN,
         Confidence.MEDIUM,
         proof=[*ends.timeouts, *ends.errors.values()],
-        where=[cut] if cut else list(ends.hosts),
+        where=left,
         explanation=(
             f"After steps that went well, ranks on {_listed(ends.hosts)} waited for one another until the"
             " timeout;"
@@ -65,13 +67,13 @@ def link_down(facts: Facts) -> Finding | None:
     )
 
 
-def _cut_off(ends: Ends) -> str | None:
-    """Return the one node that no other node is seen to reach, where the others still reach one another.
+def _unreached(ends: Ends) -> tuple[str, ...]:
+    """Return the nodes that no other is seen to reach; all where that tells nothing.
 
     Notes
     -----
-    A rank that times out closes its connections, and ranks that it can still reach say so: such a line
-    shows that the way between the two nodes works. It takes at least three nodes to tell.
+    A rank that times out closes its connections, and ranks that it can still reach say so: such a line shows
+    that the way between the two nodes works. With one link down it takes at least three nodes to tell.
     """
     addresses = {
         each.fields["address"]: each.fields["host"]
@@ -84,8 +86,7 @@ def _cut_off(ends: Ends) -> str | None:
         peer = addresses.get(each.fields.get("peer", ""))
         if own is not None and peer is not None and own != peer:
             reached |= {own, peer}
-    left = [host for host in ends.hosts if host not in reached]
-    return left[0] if len(left) == 1 and len(ends.hosts) > 2 else None
+    return tuple(host for host in ends.hosts if host not in reached) or ends.hosts
 
 
 def _listed(hosts: tuple[str, ...]) -> str:

@@ -24,9 +24,11 @@ def node_lost(facts: Facts) -> Finding | None:
     their output is kept. A single rank on a host that froze looks the same but for its agent, who still
     speaks; where no agent speaks at all, nothing tells the two apart.
     """
-    if not is_gloo_job(facts) or facts.seen("agent_told", "interrupted"):
+    if not is_gloo_job(facts):
         return None
     ends = Ends(facts=facts)
+    if ends.is_told:
+        return None
     if ends.own_errors or ends.kills or not ends.errors:
         return None
     lost = [

@@ -34,9 +34,7 @@ def rank_killed(facts: Facts) -> Finding | None:
     killed = [each for each in ends.kills if each.code in _SENT]
     if killed:
         return _by_agent(ends, killed)
-    if facts.seen("agent_told", "interrupted"):
-        return None
-    return _by_silence(ends)
+    return None if ends.is_told else _by_silence(ends)
 
 
 def _by_agent(ends: Ends, killed: list[Exit]) -> Finding:

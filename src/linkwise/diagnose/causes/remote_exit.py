@@ -93,7 +93,7 @@ def _of_gloo(facts: Facts) -> Finding | None:
         how = f"left with exit code {quiet[0].code} and no error of its connections"
         return _gone(ends, quiet, how, "exit")
     # One launcher of several that was told to end takes its ranks away from the others, who complain.
-    if told and ends.errors and not ends.timeouts and not ends.went_on:
+    if told and ends.is_told and ends.errors and not ends.went_on:
         return _told_to_end([*told, *ends.errors.values()])
     return None
 
