@@ -10,9 +10,10 @@ from linkwise.diagnose.causes import RULES
 from linkwise.diagnose.ends import is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Finding, Severity
-from linkwise.diagnose.gloo_reason import gloo_failure, gloo_stop
+from linkwise.diagnose.gloo_reason import gloo_failure, gloo_note
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.progress import has_progressed
+from linkwise.diagnose.slower import gap_note, slower_reason
 from linkwise.diagnose.transport import Transport, transport_of
 from linkwise.diagnose.waiting import timeout_reason
 from linkwise.readers.job_log.values import Evidence, JobLog, Sighting
@@ -138,10 +139,12 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
         return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}" + _strange(
             facts
         )
+    if not findings and (slower := slower_reason(facts)) is not None:
+        return Verdict.CANNOT_TELL, slower
     if facts.has_completed or facts.seen("rings_connected") or has_progressed(facts):
-        added = _over_tcp(facts) + gloo_stop(facts) + _strange(facts)
+        added = _over_tcp(facts) + gap_note(facts) + gloo_note(facts) + _strange(facts)
         return Verdict.HEALTHY, "nothing slow or broken is seen" + added
-    return Verdict.CANNOT_TELL, _nothing_seen(facts) + gloo_stop(facts) + _strange(facts)
+    return Verdict.CANNOT_TELL, _nothing_seen(facts) + gloo_note(facts) + _strange(facts)
 
 
 def _unexplained(facts: Facts) -> str | None:

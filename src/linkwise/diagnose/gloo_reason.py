@@ -6,7 +6,7 @@ from linkwise.diagnose.ends import Ends, is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.readers.job_log.values import Sighting
 
-__all__ = ["gloo_failure", "gloo_stop"]
+__all__ = ["gloo_failure", "gloo_note"]
 
 _MOST_TEXT = 100
 
@@ -36,13 +36,13 @@ def gloo_failure(facts: Facts) -> str | None:
             " failed first, a filter, or the wrong interface (GLOO_SOCKET_IFNAME); give the output of all"
             " ranks"
         )
-    if (closed := facts.seen("gloo_closed")) and not gloo_stop(facts):
+    if (closed := facts.seen("gloo_closed")) and not gloo_note(facts):
         return f"this is the echo of a fault elsewhere ({_place(closed[0])}); give the output of all ranks"
     return None
 
 
-def gloo_stop(facts: Facts) -> str:
-    """Return what to add where a person or a scheduler ended the job; empty elsewhere.
+def gloo_note(facts: Facts) -> str:
+    """Return what to add where the job was ended from outside, or was started again; empty elsewhere.
 
     Parameters
     ----------
@@ -55,6 +55,10 @@ def gloo_stop(facts: Facts) -> str:
     signals = {each.fields["signal"].removeprefix("SIG") for each in told}
     if facts.seen("interrupted") or signals & {"2", "INT"}:
         return "; it was stopped by hand (Ctrl-C)"
+    ends = Ends(facts=facts)
+    if ends.errors and ends.went_on:
+        line = min(ends.errors.values(), key=lambda each: each.order)
+        return f"; it failed once ({_place(line)}), was started again and went on"
     return "; its launcher was told to end (SIGTERM)" if told else ""
 
 

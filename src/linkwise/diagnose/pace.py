@@ -32,7 +32,9 @@ _BACK = 1.5
 _OTHERS = 0.3
 """What other long steps may lose, of what the gap lost: with more there is not one outage [1]."""
 _ALIKE = 0.5
-"""Share of what all lost that a rank must have waited, to have waited like the others [1]."""
+"""Share of what all lost that a rank must have waited, or computed, for that to be the reason [1]."""
+_LEAST = 0.1
+"""Share of a step that a rank must compute more for it to matter [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +48,9 @@ class Change:
     before_s, after_s
         Medians [s].
     slow_ranks
-        Those that compute longer; empty where all wait.
+        Those that compute longer.
+    are_all_waiting
+        Whether none computes longer and all wait longer.
     compute_before_s, compute_after_s
         Medians of those ranks; of all where there are none [s].
     evidence
@@ -57,6 +61,7 @@ class Change:
     before_s: float
     after_s: float
     slow_ranks: tuple[int, ...]
+    are_all_waiting: bool
     compute_before_s: float
     compute_after_s: float
     evidence: tuple[Evidence, ...]
@@ -106,18 +111,27 @@ class Pace:
         )
 
     def change(self) -> Change | None:
-        """Return the last lasting change for the worse; ``None`` without one."""
-        by_rank = {
+        """Return the lasting change for the worse; ``None`` without one."""
+        slow = {
             rank: at
             for rank, told in self.steps.items()
-            if (at := _change_at([each.compute_s for each in told])) is not None
+            if (at := _change_at([each.compute_s for each in told])) is not None and self._explains(rank, at)
         }
-        if by_rank and len(by_rank) < len(self.steps):
-            return self._told(min(by_rank.values()), tuple(sorted(by_rank)))
-        at = None if by_rank else _change_at(self.times_s)
-        if at is None or not self._all_wait(at):
-            return None
-        return self._told(at, ())
+        if slow:
+            return self._told(min(slow.values()), tuple(sorted(slow)))
+        at = _change_at(self.times_s)
+        return None if at is None else self._told(at, ())
+
+    def _explains(self, rank: int, at: int) -> bool:
+        """Return whether what a rank computes more from a step on is most of what all lose from there on.
+
+        Notes
+        -----
+        A rank that waits longer also computes a little more while it does: it looks for data, and copies it.
+        """
+        own = [each.compute_s for each in self.steps[rank]]
+        more_s, lost_s = _rise(own, at), _rise(self.times_s, at)
+        return more_s > max(_ALIKE * lost_s, _LEAST * statistics.median(self.times_s[:at]))
 
     def gap(self) -> Gap | None:
         """Return the one outage in which all waited and none computed longer; ``None`` without just one.
@@ -154,12 +168,9 @@ class Pace:
         return lambda steps: sum(self.times_s[at] - usual_s for at in steps)
 
     def _all_wait(self, at: int) -> bool:
-        lost_s = statistics.median(self.times_s[at:]) - statistics.median(self.times_s[:at])
+        lost_s = _rise(self.times_s, at)
         return all(
-            statistics.median(each.wait_s for each in told[at:])
-            - statistics.median(each.wait_s for each in told[:at])
-            > _ALIKE * lost_s
-            for told in self.steps.values()
+            _rise([each.wait_s for each in told], at) > _ALIKE * lost_s for told in self.steps.values()
         )
 
     def _told(self, at: int, slow: tuple[int, ...]) -> Change:
@@ -173,6 +184,7 @@ class Pace:
             before_s=statistics.median(self.times_s[:at]),
             after_s=statistics.median(self.times_s[at:]),
             slow_ranks=slow,
+            are_all_waiting=not slow and self._all_wait(at),
             compute_before_s=compute[0],
             compute_after_s=compute[1],
             evidence=tuple(told[place].evidence for place in (at, at - 1) for told in self.steps.values()),
@@ -219,6 +231,10 @@ def _long_steps(times_s: Sequence[float], limit_s: float) -> Iterator[range]:
         elif start is not None:
             yield range(start, at)
             start = None
+
+
+def _rise(values: Sequence[float], at: int) -> float:
+    return statistics.median(values[at:]) - statistics.median(values[:at])
 
 
 def _change_at(values: Sequence[float]) -> int | None:

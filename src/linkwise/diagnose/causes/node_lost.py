@@ -35,7 +35,7 @@ def node_lost(facts: Facts) -> Finding | None:
         host for host in ends.hosts if ends.ranks_on(host) <= ends.silent and host not in ends.heard_hosts
     ]
     ranks = frozenset().union(*(ends.ranks_on(host) for host in lost))
-    if not lost or len(lost) == len(ends.hosts) or ranks != ends.silent:
+    if not lost or 2 * len(lost) > len(ends.hosts) or ranks != ends.silent:
         return None
     if len(ranks) == 1 and not ends.exits:
         return None
@@ -49,16 +49,18 @@ def node_lost(facts: Facts) -> Finding | None:
         else "Its connections were closed at once: all its processes ended together, as when a container or a"
         " virtual machine is taken away."
     )
+    doubt = "" if len(ranks) > len(lost) else " Where the output is cut, a rank that froze looks the same."
     return finding(
         "node_lost",
         Severity.BROKEN,
-        Confidence.HIGH if len(ranks) > 1 and ends.exits else Confidence.MEDIUM,
+        # Silence is no proof: the output may be cut, and one rank alone may be frozen.
+        Confidence.MEDIUM if len(ranks) > len(lost) else Confidence.LOW,
         proof=list(ends.errors.values()),
         where=ends.where(ranks),
         explanation=(
             f"Nothing came from {named} any more, neither from its ranks"
             f" ({', '.join(map(str, sorted(ranks)))})"
-            f" nor from their launcher, while ranks elsewhere reported errors. {how}"
+            f" nor from their launcher, while ranks elsewhere reported errors. {how}{doubt}"
         ),
         fix=(
             (

@@ -26,7 +26,7 @@ def slow_link(facts: Facts) -> Finding | None:
     pace = pace_of(facts)
     change = None if pace is None else pace.change()
     ends = Ends(facts=facts)
-    if change is None or change.slow_ranks or len(ends.hosts) < 2:
+    if change is None or not change.are_all_waiting or len(ends.hosts) < 2:
         return None
     hosts = ", ".join(ends.hosts[:8]) + (" ..." if len(ends.hosts) > 8 else "")
     return finding(

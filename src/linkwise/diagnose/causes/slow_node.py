@@ -25,7 +25,7 @@ def slow_node(facts: Facts) -> Finding | None:
     """
     pace = pace_of(facts)
     change = None if pace is None else pace.change()
-    if pace is None or change is None or not change.slow_ranks:
+    if pace is None or change is None or not 0 < len(change.slow_ranks) < len(pace.steps):
         return None
     ends = Ends(facts=facts)
     slow = set(change.slow_ranks)
