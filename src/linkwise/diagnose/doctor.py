@@ -11,6 +11,7 @@ from linkwise.diagnose.ends import is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Finding, Severity
 from linkwise.diagnose.gloo_reason import gloo_failure, gloo_note
+from linkwise.diagnose.gloo_transport import gloo_transport
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.progress import has_progressed
 from linkwise.diagnose.slower import gap_note, slower_reason
@@ -89,7 +90,7 @@ def diagnose(
         What was read of a good run, for what differs.
     """
     facts = Facts(log=log)
-    transport = transport_of(facts)
+    transport = _transport(facts)
     found = _found(facts)
     shortfalls: tuple[Shortfall, ...] = ()
     if cluster is not None:
@@ -116,13 +117,17 @@ def _found(facts: Facts) -> list[Finding]:
     return [each for rule in RULES.values() if (each := rule(facts)) is not None]
 
 
+def _transport(facts: Facts) -> Transport:
+    return gloo_transport(facts) or transport_of(facts)
+
+
 def _compared(
     baseline: JobLog, facts: Facts, transport: Transport, findings: tuple[Finding, ...]
 ) -> Comparison:
     from linkwise.diagnose.baseline import compare_runs
 
     good = Facts(log=baseline)
-    return compare_runs((good, transport_of(good), settle(_found(good))), (facts, transport, findings))
+    return compare_runs((good, _transport(good), settle(_found(good))), (facts, transport, findings))
 
 
 def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]:

@@ -24,6 +24,9 @@ __all__ = ["Change", "Gap", "Pace", "pace_of"]
 _GROWN = 1.5
 """What is taken for slower than before: far above the noise of steps, and of a busy host (assumed) [1]."""
 _FEWEST_AFTER = 2
+_FAR, _APART = 3.0, 1.25
+"""With two steps on a side a wait must rise by so much; with more, the least after is so far above the most
+before (assumed: what a host with five ready processes a core does to steps is less) [1]."""
 _GAP, _GAP_S = 3.0, 1.0
 """A step is a gap where it takes so many times the usual, and so much longer [1, s]."""
 _MOST_GAP_STEPS = 2
@@ -50,7 +53,7 @@ class Change:
     slow_ranks
         Those that compute longer.
     are_all_waiting
-        Whether none computes longer and all wait longer.
+        Whether none computes longer and all wait longer, by more than a busy host does to steps.
     compute_before_s, compute_after_s
         Medians of those ranks; of all where there are none [s].
     evidence
@@ -184,7 +187,7 @@ class Pace:
             before_s=statistics.median(self.times_s[:at]),
             after_s=statistics.median(self.times_s[at:]),
             slow_ranks=slow,
-            are_all_waiting=not slow and self._all_wait(at),
+            are_all_waiting=not slow and _is_clear(self.times_s, at) and self._all_wait(at),
             compute_before_s=compute[0],
             compute_after_s=compute[1],
             evidence=tuple(told[place].evidence for place in (at, at - 1) for told in self.steps.values()),
@@ -235,6 +238,20 @@ def _long_steps(times_s: Sequence[float], limit_s: float) -> Iterator[range]:
 
 def _rise(values: Sequence[float], at: int) -> float:
     return statistics.median(values[at:]) - statistics.median(values[:at])
+
+
+def _is_clear(values: Sequence[float], at: int) -> bool:
+    """Return whether a rise is more than what a busy host does to steps: few steps must rise by more.
+
+    Notes
+    -----
+    What ranks wait hangs on who has a core, unlike what they compute: of two or three steps all may be slow
+    by chance.
+    """
+    before, after = values[:at], values[at:]
+    is_far = statistics.median(after) >= _FAR * statistics.median(before)
+    is_long = len(before) > _FEWEST_AFTER and len(after) > _FEWEST_AFTER
+    return is_far or (is_long and min(after) >= _APART * max(before))
 
 
 def _change_at(values: Sequence[float]) -> int | None:
