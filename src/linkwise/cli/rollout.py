@@ -12,6 +12,7 @@ __all__ = ["COMMANDS", "rollout"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("rollout_check", "Lint a rollout file, its statistical power included."),
+    "replay": ("rollout_replay", "Judge recorded runs by the gates of a rollout, without a cluster."),
     "run": ("rollout_run", "Carry out the next step, and stop at its gate."),
     "status": ("rollout_status", "Where it stands, on what evidence, and what it cost."),
     "approve": ("rollout_decide", "Approve the step that waits for it."),
