@@ -93,7 +93,7 @@ def test_digest_of_a_configuration_hangs_on_contents_of_its_files(tmp_path):
         ("2027-06-01", "2027", "2027 is no day; write year, month and day"),
         ("2027-06-01", "2027-13-01", "is no day"),
         ("repeats: 9", "repeats: 3", "greater than or equal to 5"),
-        ("most_repeats: 15", "most_repeats: 8", "most_repeats: 8 is less than repeats (9)"),
+        ("most_repeats: 30", "most_repeats: 8", "most_repeats: 8 is less than repeats (9)"),
         ("40 GPU h", "40 h", "'40 h' is no time of GPUs; write it as '40 GPU min'"),
         (r"\{nodes: 1\}", "{nodes: 1, gpus: 8}", "says gpus, nodes; give exactly one"),
         (r"\{nodes: 1\}", "{}", "says nothing; give exactly one"),
