@@ -144,6 +144,7 @@ class OwnCommands:
             samples={name: found.samples[name] for name in request.metrics if name in found.samples},
             predictions={n: found.predictions[n] for n in request.metrics if n in found.predictions},
             gpu_s=found.ranks * found.duration_s,
+            gpus=found.ranks,
             nodes=found.hosts,
             seen=found.seen,
             record=str(file),
