@@ -64,6 +64,7 @@ def objective(
 def rollout(*objectives, repeats=5, most_repeats=15, **more):
     objectives = objectives or (objective(),)
     names = tuple(each.name for each in objectives)
+    more.setdefault("digest", "d" * 64)
     return Rollout(
         name="change",
         owner="tests",
