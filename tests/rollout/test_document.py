@@ -157,6 +157,7 @@ def test_checks_that_can_be_left_out_are_those_that_runs_are_proved_by():
             ranks_per_node=2,
             hosts=(),
             device=device,
+            interfaces=("eth0",),
             settings={},
             protocol="infiniband",
             has_nvlink=True,

@@ -6,7 +6,7 @@ import pytest
 from linkwise.cli.main import run as command
 from linkwise.errors import InputError
 from linkwise.rollout.checking_power import recorded_noise
-from linkwise.rollout.plan import Step, Target, TargetKind, Workload, WorkloadKind
+from linkwise.rollout.plan import Step, Target, TargetKind, ValidRun, Workload, WorkloadKind
 from linkwise.rollout.recorded_runs import read_recorded
 from linkwise.rollout.replay import exit_code_of, replay_rollout
 from linkwise.rollout.runs import RunState, Side
@@ -167,14 +167,15 @@ def test_what_should_hold_and_does_not_waits_for_an_approval(tmp_path):
 
 
 def test_noise_of_records_is_their_spread(tmp_path):
-    record(tmp_path, "one", "candidate", [collectives(3e11 * each) for each in (0.98, 0.99, 1.0, 1.01, 1.02)])
-    plan = rollout()
-    noise = recorded_noise(plan, read_recorded(tmp_path, plan))
+    spread = (0.98, 0.99, 1.0, 1.01, 1.02)
+    record(tmp_path, "one", "candidate", [collectives(3e11 * each) for each in spread])
+    floor = rollout(objective(at_least(1e11, Against.FLOOR)))
+    noise = recorded_noise(floor, read_recorded(tmp_path, floor))
     assert noise["bandwidth"].fraction == pytest.approx(1.4826 * 0.01, rel=0.01)
     assert noise["bandwidth"].basis == "recorded"
-    assert recorded_noise(plan, read_recorded(tmp_path, rollout(objective(name="other")))).keys() == {
-        "bandwidth"
-    }
+    assert recorded_noise(rollout(), read_recorded(tmp_path, rollout())) == {}
+    record(tmp_path, "one", "control", [collectives(3e11 * each) for each in spread])
+    assert recorded_noise(rollout(), read_recorded(tmp_path, rollout()))["bandwidth"].fraction < 1e-9
 
 
 def test_command_prints_verdicts_and_writes_them_for_ci(tmp_path, monkeypatch, capsys):
@@ -207,3 +208,26 @@ def test_command_prints_verdicts_and_writes_them_for_ci(tmp_path, monkeypatch, c
     )
     assert told["steps"][1]["objectives"][0]["value"] == pytest.approx(2 / 3)
     assert replay("--junit", "none/gates.xml") == 2
+
+
+def test_check_that_is_left_out_makes_no_run_invalid(tmp_path):
+    told = collectives(3e11)
+    told["runs"][0] |= {
+        "valid": False,
+        "checks": [
+            {"what": "GPUDirect RDMA", "planned": "yes", "seen": "no", "is_as_planned": False},
+            {"what": "world size", "planned": "8", "seen": "8", "is_as_planned": True},
+        ],
+    }
+    record(tmp_path, "one", "candidate", [told])
+    strict = rollout()
+    lenient = rollout(valid_run=ValidRun(left_out={"GPUDirect RDMA": "no RDMA here"}))
+    other = rollout(valid_run=ValidRun(left_out={"transport": "of no matter"}))
+
+    def state(plan):
+        (run,) = read_recorded(tmp_path, plan).by_step["one"]
+        return run.state, run.reason
+
+    assert state(strict) == (RunState.INVALID, "GPUDirect RDMA: planned yes, seen no")
+    assert state(other)[0] is RunState.INVALID
+    assert state(lenient) == (RunState.VALID, "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import sqrt
 from statistics import median
 
 from linkwise.evidence.median import LEAST_SAMPLES
@@ -13,7 +14,7 @@ from linkwise.rollout.power import GatePower, Noise, gate_power
 from linkwise.rollout.recorded_runs import RecordedRuns
 from linkwise.rollout.remark import Level, Remark
 from linkwise.rollout.run_values import values_of
-from linkwise.rollout.runs import Side
+from linkwise.rollout.runs import Side, StepRun
 
 __all__ = ["ASSUMED_NOISE_FRACTION", "ObjectivePower", "StatedNoise", "objective_powers", "power_remarks",
            "recorded_noise"]  # fmt: skip
@@ -206,25 +207,39 @@ def recorded_noise(rollout: Rollout, records: RecordedRuns) -> dict[str, StatedN
         Whose objectives.
     records
         The runs. Where steps or sides differ the widest counts.
+
+    Notes
+    -----
+    An objective that is compared with the control has the spread of its pairs over the root of two: what
+    moves both of a pair is no noise of theirs.
     """
     found: dict[str, StatedNoise] = {}
     for objective in rollout.objectives:
         spreads = [
-            _spread_fraction(values)
+            spread
             for runs in (*records.by_step.values(), records.baseline)
-            for side in Side
-            if len(values := [each.value for each in values_of(objective, runs, side=side)
-                              if each.value is not None]) >= LEAST_SAMPLES
-        ]  # fmt: skip
-        known = [each for each in spreads if each is not None]
-        if known:
-            found[objective.name] = StatedNoise(fraction=max(known), basis="recorded")
+            for values, per_run in _samples(objective, runs)
+            if len(values) >= LEAST_SAMPLES and (spread := _spread_fraction(values, per_run)) is not None
+        ]
+        if spreads:
+            found[objective.name] = StatedNoise(fraction=max(spreads), basis="recorded")
     return found
 
 
-def _spread_fraction(values: Sequence[float]) -> float | None:
+def _samples(objective: Objective, runs: Sequence[StepRun]) -> Iterator[tuple[list[float], float]]:
+    """Yield what is spread, and how much of its spread is that of one run."""
+    sides = {side: values_of(objective, runs, side=side) for side in Side}
+    if any(each.against is Against.CONTROL for each in objective.comparisons):
+        pairs = zip(sides[Side.CANDIDATE], sides[Side.CONTROL], strict=False)
+        yield [ours.value / theirs.value for ours, theirs in pairs if ours.value and theirs.value], sqrt(0.5)
+    else:
+        for values in sides.values():
+            yield [each.value for each in values if each.value is not None], 1.0
+
+
+def _spread_fraction(values: Sequence[float], per_run: float) -> float | None:
     """Return the spread over the median, from the median absolute deviation [1]."""
     middle = median(values)
     if not 0 < middle < float("inf"):
         return None
-    return _MAD_TO_SIGMA * median(abs(each - middle) for each in values) / middle
+    return per_run * _MAD_TO_SIGMA * median(abs(each - middle) for each in values) / middle
