@@ -135,7 +135,10 @@ def test_check_publishes_steps_power_and_remarks(capsys):
     assert [(step["nodes"], step["gpus"]) for step in told["steps"]] == [(1, 8), (8, 64), (8, 64), (32, 256)]
     assert {power["noise_basis"] for power in told["power"]} == {"assumed"}
     assert all(power["healthy_passes_fraction"] > 0.9 for power in told["power"])
-    assert [remark["level"] for remark in told["remarks"]] == ["note"]
+    assert [(remark["level"], remark["key"]) for remark in told["remarks"]] == [
+        ("note", "objectives.5.compare"),
+        ("note", "objectives.4"),
+    ]
 
 
 def test_check_reads_standard_input_and_exits_with_one_on_a_fault(tmp_path, monkeypatch, capsys):

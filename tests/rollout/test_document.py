@@ -53,6 +53,7 @@ def test_digest_hangs_on_what_is_said_and_not_on_how():
     digest = parse_rollout(_TEMPLATE).digest
     reordered = _changed(r"control: \{\}\n", "") + "\ncontrol: {}\n"
     assert parse_rollout(_changed("40 GPU h", "2400 GPU min")).digest == digest
+    assert parse_rollout(_changed("    severity: must .*\n", "")).digest == digest
     assert parse_rollout(reordered).digest == digest
     assert parse_rollout(_changed("at_least: 97 %", "at_least: 0.97")).digest != ""
     assert parse_rollout(_changed("at_least: 97 %", "at_least: 96 %")).digest != digest

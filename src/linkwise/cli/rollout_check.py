@@ -54,7 +54,7 @@ def check(
     from linkwise.cluster import load_cluster
     from linkwise.report.rollout_check import print_rollout_check, rollout_check_result
     from linkwise.rollout.checking import check_rollout
-    from linkwise.rollout.checking_power import objective_powers, power_remarks
+    from linkwise.rollout.checking_power import not_simulated, objective_powers, power_remarks
     from linkwise.rollout.reading import read_rollout
     from linkwise.rollout.remark import Level
 
@@ -62,7 +62,11 @@ def check(
     cluster = load_cluster(rollout.scope.cluster)
     known, assumed = _noise(rollout, noises, records)
     powers = objective_powers(rollout, noise=known, assumed=assumed)
-    remarks = (*check_rollout(rollout, cluster, today=today()), *power_remarks(powers))
+    remarks = (
+        *check_rollout(rollout, cluster, today=today()),
+        *not_simulated(rollout, known),
+        *power_remarks(powers),
+    )
     result = rollout_check_result(rollout, cluster, remarks, powers)
     if form == "json":
         from linkwise.report.results import published_json

@@ -207,6 +207,7 @@ def print_rollout_check(result: RolloutCheckResult, console: Console) -> None:
     print_line(console, f"{result.name}: {counted(len(result.steps), 'step')}, digest {result.digest[:12]}")
     for step in result.steps:
         size = "" if step.nodes is None else f", {counted(step.nodes, 'node')}"
+        size = "" if size == f", {step.target}" else size
         line = f"{step.name}: {step.target}{size}; {', '.join(step.objectives)}"
         print_line(console, wrapped(line, width=console.width, indent="    ", first="  "))
     print_line(console)

@@ -16,8 +16,15 @@ from linkwise.rollout.remark import Level, Remark
 from linkwise.rollout.run_values import values_of
 from linkwise.rollout.runs import Side, StepRun
 
-__all__ = ["ASSUMED_NOISE_FRACTION", "ObjectivePower", "StatedNoise", "objective_powers", "power_remarks",
-           "recorded_noise"]  # fmt: skip
+__all__ = [
+    "ASSUMED_NOISE_FRACTION",
+    "ObjectivePower",
+    "StatedNoise",
+    "not_simulated",
+    "objective_powers",
+    "power_remarks",
+    "recorded_noise",
+]
 
 ASSUMED_NOISE_FRACTION = 0.03
 """Spread between runs where nobody says another: assumed, for times on a fabric that is shared [1]."""
@@ -164,6 +171,23 @@ def _truths(comparison: Comparison, noise_fraction: float) -> tuple[float, float
         return 1.0, max(0.01, 1 - room) if comparison.is_least else 1 + room
     room = 2 * noise_fraction
     return (1 + room, max(0.01, 1 - room)) if comparison.is_least else (max(0.01, 1 - room), 1 + room)
+
+
+def not_simulated(rollout: Rollout, noise: Mapping[str, StatedNoise]) -> Iterator[Remark]:
+    """Yield notes on objectives that are left out, for nobody can assume how much their runs differ.
+
+    Parameters
+    ----------
+    rollout
+        As its document says.
+    noise
+        By the name of the objective, where it is known.
+    """
+    for place, objective in enumerate(rollout.objectives):
+        is_plain = find_metric(objective.metric).scale is not Scale.QUANTITY
+        if is_plain and objective.name not in noise and any(each.bar > 0 for each in objective.comparisons):
+            text = f"not simulated: say how much its runs differ, such as --noise {objective.name}='0.1 %'"
+            yield Remark(level=Level.NOTE, key=f"objectives.{place}", text=text)
 
 
 def power_remarks(powers: Sequence[ObjectivePower]) -> Iterator[Remark]:
