@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "suspend": ("rollout_decide", "Stop it."),
     "resume": ("rollout_decide", "Let it go on, if something is another than when it stopped."),
     "rollback": ("rollout_run", "Restore what was promoted before, and prove it."),
+    "incident": ("rollout_incident", "What the file names, in one archive, names taken out."),
     "log": ("rollout_log", "Who decided what, when, why and on which evidence; verify and export."),
 }
 """Commands: the module beside this one that has the function of that name, and what it does."""
