@@ -637,3 +637,21 @@ def test_a_measure_cannot_say_that_its_run_was_another_one(tmp_path):
         assert run.step == "one"
         assert run.configuration == DIGESTS[run.side]
         assert run.samples[METRIC]
+
+
+def test_a_run_that_another_host_keeps_is_left_to_it_unless_that_is_lost(tmp_path):
+    class Killed(Processes):
+        def measure(self, request):
+            if len(self.measured) == 2:
+                raise KeyboardInterrupt
+            return super().measure(request)
+
+    first = replace(ground(tmp_path, one_step(), measure=Killed()), host="login-1")
+    with pytest.raises(KeyboardInterrupt):
+        carry(first)
+    there = replace(ground(tmp_path, one_step()), host="login-2", runs=tmp_path / "other-runs")
+    with pytest.raises(InputError, match=r"was started on login-1 .* give --lost-host login-1"):
+        carry(there)
+    assert carry(replace(there, lost_hosts=frozenset({"login-1"}))).progress.is_promoted
+    states = [run.state for run in there.store.record("change").runs]
+    assert states.count(RunState.CUT) == 1
