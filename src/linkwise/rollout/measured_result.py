@@ -163,7 +163,7 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
     steps = told["samples"][WARM_UP_STEPS:]
     times_s = [step["time_s"] for step in steps]
     tokens = predicted["tokens_per_step"]
-    losses = [step["loss"] for step in steps if step.get("loss") is not None]
+    losses = [float(step["loss"]) for step in steps if step.get("loss") is not None]
     found = _of_steps(times_s, tokens=tokens, losses=losses)
     known = _of_steps([predicted["step_time_s"]], tokens=tokens, losses=[]) if _is_known(expected) else {}
     is_done = told["outcome"] == "done"
