@@ -115,8 +115,8 @@ def _lab_ground(word: str, cluster: Cluster) -> Iterator[LaunchGround]:
     )
     from linkwise.launch.render import torchrun
 
-    with lab_locked(lab_named(word), ground=Ground()) as (name, design, lock):
-        _check_same(name, design, cluster)
+    with lab_locked(lab_named(word), ground=Ground()) as (name, whole, lock):
+        design = _part(name, whole, cluster)
         yield LaunchGround(
             place=lab_launch(lock),
             target="torchrun",
@@ -129,15 +129,16 @@ def _lab_ground(word: str, cluster: Cluster) -> Iterator[LaunchGround]:
         )
 
 
-def _check_same(name: str, design: LabDesign, cluster: Cluster) -> None:
-    """Refuse a cluster that is not the one the lab emulates."""
+def _part(name: str, design: LabDesign, cluster: Cluster) -> LabDesign:
+    """Return the nodes of a lab that a cluster has in use; refuse a cluster that the lab does not emulate."""
     from linkwise.lab.design import design_of
 
-    shape = (cluster.nodes_in_use, cluster.gpus_per_node)
+    whole = replace(cluster, gpus=cluster.nodes * cluster.gpus_per_node)
+    shape = (whole.nodes_in_use, whole.gpus_per_node)
     if shape == (design.nodes, design.ranks_per_node):
-        wanted = design_of(cluster, dilation=design.dilation)
+        wanted = design_of(whole, dilation=design.dilation)
         if replace(wanted, source=design.source) == design:
-            return
+            return design.first(cluster.gpus)
     built = f", {design.source}," if design.source else ""
     raise InputError(
         f"lab {name} emulates {design.cluster} ({design.nodes} nodes of {design.ranks_per_node}), not "
@@ -230,13 +231,9 @@ def bench_place(word: str, asked: BenchAsked) -> Iterator[BenchPlace | None]:
     if asked.device == "cuda":
         raise InputError(f"--device cuda: nodes of --on {word} have no GPUs; leave the option out")
     with lab_locked(lab_named(word), ground=Ground()) as (name, design, _):
-        if asked.ranks not in (None, design.ranks):
-            raise InputError(
-                f"--ranks {asked.ranks}: lab {name} has {design.nodes} nodes of {design.ranks_per_node}, and "
-                f"all {design.ranks} take part; leave the option out"
-            )
-        place = LabPlace(lab=name, design=design)
-        yield BenchPlace(place=place, ranks=design.ranks, nodes=design.nodes, device="cpu")
+        part = design if asked.ranks is None else design.first(asked.ranks)
+        place = LabPlace(lab=name, design=part)
+        yield BenchPlace(place=place, ranks=part.ranks, nodes=part.nodes, device="cpu")
 
 
 _QUEUE_S = 86_400.0
