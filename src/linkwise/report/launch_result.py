@@ -48,6 +48,7 @@ class PredictionResult(PublishedResult):
     step_time_high_s: float
     tokens_per_step: int = Field(ge=1)
     steps: int | None = Field(description="null where the program is the user's own.")
+    sequences_per_step: int | None = Field(default=None, ge=1)
 
 
 class StepResult(PublishedResult):
@@ -149,6 +150,7 @@ def launch_result(record: LaunchRecord) -> LaunchResult:
             step_time_high_s=predicted.step_time_high_s,
             tokens_per_step=predicted.tokens_per_step,
             steps=predicted.steps,
+            sequences_per_step=predicted.sequences_per_step,
         ),
         notes=list(record.notes),
         hosts=list(seen.hosts),
@@ -230,6 +232,7 @@ def _record(result: LaunchResult) -> LaunchRecord:
             step_time_high_s=predicted.step_time_high_s,
             tokens_per_step=predicted.tokens_per_step,
             steps=predicted.steps,
+            sequences_per_step=predicted.sequences_per_step,
         ),
         notes=tuple(result.notes),
         started=result.started,

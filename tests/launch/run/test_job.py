@@ -208,6 +208,18 @@ def test_a_disk_full_from_the_start_is_said_before_anything_runs(small_disk):
         play('say("done")', small_disk)
 
 
+def test_a_process_that_loads_programs_all_the_time_is_stopped(tmp_path):
+    script = """
+open("again.sh", "w").write("exec sh again.sh")
+subprocess.Popen(["sh", "again.sh"])
+say("done"); sys.exit(0)
+"""
+    run = play(f"os.chdir({str(tmp_path)!r})\n" + "ready(0, 1)\n" + script, tmp_path / "run")
+    assert run.record.ending.outcome == "done"
+    time.sleep(0.2)
+    assert left_of(run.record.run_id) == []
+
+
 class Waiting:
     """A queue that is named by lines such as ``queued 7`` and left by ``granted``."""
 

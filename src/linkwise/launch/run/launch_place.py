@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from linkwise.errors import InputError
-from linkwise.launch.run.processes import RUN_VARIABLE, living
+from linkwise.launch.run.processes import RUN_VARIABLE, living, still_living
 
 __all__ = ["LaunchPlace", "LocalLaunch", "Phase", "SlurmLaunch", "State"]
 
@@ -223,22 +223,13 @@ class LocalLaunch:
         else:
             _signal(list(living(run_id)), signal.SIGTERM)
         number = signal.SIGTERM
-        while left := _living(run_id):
+        while left := still_living(run_id):
             with contextlib.suppress(ChildProcessError, ValueError, OSError):
                 os.waitpid(int(handle), os.WNOHANG)
             if time.monotonic() > until:
                 number = signal.SIGKILL
                 _signal(left, number)
             time.sleep(_TICK_S)
-
-
-def _living(run_id: str) -> list[int]:
-    """Return the processes of a run; twice looked for, since one that loads a program is not seen."""
-    found = list(living(run_id))
-    if not found:
-        time.sleep(_EXEC_S / 20)
-        found = list(living(run_id))
-    return found
 
 
 def _is_of_run(handle: str, run_id: str) -> bool:

@@ -180,7 +180,8 @@ def follow(record: LaunchRecord, to: Follow) -> LaunchRecord:
         When this process is interrupted or asked to end, after the job was stopped and recorded.
     """
     per_gpu = record.prediction.tokens_per_step / record.expected.ranks
-    seen = _Seen(steps=StepLog(to.folder.path, per_gpu), since_s=to.clock())
+    sequences = record.prediction.sequences_per_step or 1
+    seen = _Seen(steps=StepLog(to.folder.path, per_gpu, sequences), since_s=to.clock())
     watch = to.watch(record.handle)
     ending = Ending(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard, or asked to end")
     try:

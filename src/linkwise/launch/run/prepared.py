@@ -386,5 +386,6 @@ def _prediction(start: Start, estimate: Estimate, rendered: Rendered) -> Predict
         step_time_low_s=estimate.step_time_low_s,
         step_time_high_s=estimate.step_time_high_s,
         tokens_per_step=int(start.job.tokens_per_step),
+        sequences_per_step=start.job.global_batch,
         steps=start.steps if _OWN_PROGRAM in rendered.files else None,
     )
