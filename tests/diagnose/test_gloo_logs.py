@@ -64,6 +64,10 @@ def test_every_recording_is_expected():
     assert {path.name for path in _LOGS.iterdir() if path.is_dir()} == set(EXPECTED)
 
 
+def test_every_fault_has_a_recording():
+    assert FAULTS <= {cause for _, causes, _ in EXPECTED.values() for cause in causes}
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_recorded_job_is_told_rightly(name):
     verdict, causes, where = EXPECTED[name]
@@ -236,6 +240,62 @@ def test_every_way_to_the_wrong_interface_is_told(line, words):
     found = judged({"log": f"{line}\n"}).findings
     assert [(each.cause, each.confidence.value) for each in found] == [("socket_ifname", "high")]
     assert words in found[0].explanation
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause", "confidence"),
+    [
+        (
+            "W api.py:719] Received 1 death signal, shutting down workers\n"
+            "W api.py:900] Sending process 85005 closing signal SIGHUP\n",
+            "remote_exit",
+            "high",
+        ),
+        ("W api.py:719] Received 15 death signal, shutting down workers\n", "remote_exit", "medium"),
+        (
+            "WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'a_1_0' has failed to shutdown"
+            " the rendezvous 'b' due to an error of type RendezvousConnectionError.\n",
+            "bootstrap",
+            "low",
+        ),
+        (
+            "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no"
+            " error\n",
+            "socket_ifname",
+            "low",
+        ),
+        (
+            "Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:152] timed out connecting: SO_ERROR: No"
+            " route to host, remote=[10.2.3.4]:30111\n",
+            "firewall",
+            "medium",
+        ),
+        (
+            "Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:152]\n  timed out connecting: SO_ERROR:"
+            " Connection refused, remote=[127.0.0.1]:12345\n  (rank=8, size=16, local=[127.0.0.1])\n",
+            "socket_ifname",
+            "low",
+        ),
+    ],
+)
+def test_lines_of_public_threads_are_told(lines, cause, confidence):
+    found = judged({"log": lines}).findings
+    assert [(each.cause, each.confidence.value) for each in found] == [(cause, confidence)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "W api.py:753] Received 2 death signal, shutting down workers\n",
+        "W api.py:753] Received 15 death signal, shutting down workers\n[rank1]: ValueError: 7 classes\n",
+        "The node 'a' has failed to shutdown the rendezvous 'b'\nfailed (exitcode: 1) local_rank: 0 (pid: 7) of x\n",
+        "[E ProcessGroupGloo.cpp:138] Gloo connectFullMesh failed with Connection reset by peer\n",
+        "[trainer22|6]:RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv"
+        " operation to complete\n",
+    ],
+)
+def test_lines_that_follow_from_something_else_are_no_cause(lines):
+    assert causes_of({"log": lines}) == []
 
 
 def test_a_warning_of_loopback_alone_is_no_fault():

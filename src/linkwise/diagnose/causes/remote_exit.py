@@ -38,6 +38,8 @@ def remote_exit(facts: Facts) -> Finding | None:
     """
     if is_gloo_job(facts):
         return _of_gloo(facts)
+    if (told := _told_alone(facts)) is not None:
+        return told
     died = facts.seen("crashed", "task_died", "ras_dead")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
     closed = [
@@ -125,6 +127,36 @@ def _gone(ends: Ends, gone: list[Exit], how: str, word: str) -> Finding:
         if word == "crash"
         else "the last lines of that rank; torchrun --log-dir DIR --redirects 3 keeps them apart",
     )
+
+
+def _told_alone(facts: Facts) -> Finding | None:
+    """Find launchers that were told to end where nothing had failed: by the terminal, or by a scheduler.
+
+    Notes
+    -----
+    torchrun handles SIGHUP itself, so that nohup does not keep it: pytorch#76894.
+    """
+    told = {each.fields["signal"].removeprefix("SIG"): each for each in reversed(facts.seen("agent_told"))}
+    failed = facts.has_failed or facts.faults or facts.seen("agent_exit", "interrupted")
+    if not told or failed or Ends(facts=facts).own_errors:
+        return None
+    if set(told) <= {"1", "HUP"}:
+        return finding(
+            "remote_exit",
+            Severity.BROKEN,
+            Confidence.HIGH,
+            proof=list(facts.seen("agent_told")),
+            explanation=(
+                "The launcher was told to end by SIGHUP: the terminal or the SSH session that it was"
+                " started from"
+                " was closed. torchrun has a handler of its own for it, so that nohup does not keep it."
+            ),
+            fix=("start it in tmux or screen, by setsid or systemd-run, or as a job of the scheduler",),
+            next_check="last and journalctl -u ssh for the end of the session",
+        )
+    if set(told) <= {"15", "TERM"}:
+        return _told_to_end(list(facts.seen("agent_told")))
+    return None
 
 
 def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:

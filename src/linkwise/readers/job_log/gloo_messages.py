@@ -38,8 +38,11 @@ GLOO_MESSAGES: tuple[Message, ...] = (
     message(
         "gloo_unconnected",
         "connectFullMesh failed",
-        _RANK + r".*connectFullMesh failed with (?P<text>.+?(?:remote=\[(?P<peer>[^\]]*).*)?)$",
+        _RANK + r".*connectFullMesh failed(?: with|:)? ?(?P<text>.+?(?:remote=\[(?P<peer>[^\]]*).*)?)$",
     ),
+    # The end of such a line where it was broken.
+    message("gloo_peer", "remote=[", r"^(?:.*SO_ERROR: .*?)?\s*remote=\[(?P<peer>[^\]]*)"),
+    message("gloo_world", ", size=", r"\brank=(?P<rank>\d+), size=(?P<world>\d+)"),
     message(
         "gloo_no_address",
         "Unable to find address for",
@@ -50,7 +53,9 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "ERROR failed to connect, willRetry",
         r"rank=(?P<rank>\d+), size=(?P<world>\d+), local=\[(?P<local>[^\]]*).*remote=\[(?P<peer>[^\]]*)",
     ),
-    message("gloo_loopback", "loopback address as fallback", _RANK + r".*Unable to resolve hostname"),
+    message(
+        "gloo_loopback", "Unable to resolve hostname to a (local)", _RANK + r".*Unable to resolve hostname"
+    ),
     message("gloo_interface", "GLOO_SOCKET_IFNAME=", r"GLOO_SOCKET_IFNAME=[\"']?(?P<name>[^\"'\s;]+)"),
     message(
         "rank_joined",
@@ -75,6 +80,10 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "agent_told",
         "death signal, shutting down",
         r"(?:(?P<host>\S+): agent: )?Received (?:Signals\.)?(?P<signal>\w+) death signal",
+    ),
+    message("agent_told", "SignalException: Process", r"Process \d+ got signal: (?P<signal>\w+)"),
+    message(
+        "store_left", "failed to shutdown the rendezvous", r"node '(?P<node>[^']*)' has failed to shutdown"
     ),
     message("agent_restart", "will restart worker group", r"will restart worker group"),
     message("rendezvous_closed", "RendezvousClosedError", r"RendezvousClosedError"),
