@@ -42,11 +42,16 @@ def remote_exit(facts: Facts) -> Finding | None:
         return told
     died = facts.seen("crashed", "task_died", "ras_dead")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
+    # Of torchrun's table: what it ended itself, and aborts, are sequels.
+    killed += [each for each in facts.seen("summary_exit") if each.fields["code"] in _CRASHES and not killed]
+    by_signal = [each for each in facts.seen("died_by") if each.fields["signal"] not in _SEQUELS]
     closed = [
         *facts.warned("closed", "reset", "proxy_echo"),
         *(each for each in facts.seen("closed") if not each.level),
     ]
     failed = facts.seen("worker_failed") if killed else ()
+    gone = [*by_signal, *facts.seen("ray_died")] if not killed else []
+    killed += gone
     lines: list[Sighting | Evidence] = [*died, *killed, *failed, *closed]
     left = [each for each in facts.seen("left") if each.fields["stage"] == "Destroy"]
     ended = facts.seen("job_ended")
@@ -71,6 +76,11 @@ def remote_exit(facts: Facts) -> Finding | None:
         fix=("mend what the log of the process that died says; NCCL's lines elsewhere are echoes",),
         next_check="the log of the peer that is named, its exit code, and dmesg on its host",
     )
+
+
+_CRASHES = {"-4", "-7", "-8", "-9", "-11"}
+_SEQUELS = {"SIGTERM", "SIGABRT", "SIGINT", "SIGHUP"}
+"""Signals that launchers send, or that a failure elsewhere leads to."""
 
 
 def _of_gloo(facts: Facts) -> Finding | None:
@@ -180,7 +190,7 @@ def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:
 
 def _signal(killed: list[Sighting]) -> str:
     """Return what signal 9 may mean: nothing is printed by a process that it ends."""
-    if not any(each.fields["code"] == "-9" for each in killed):
+    if not any(each.fields.get("code") == "-9" or each.what == "ray_died" for each in killed):
         return ""
     return " Signal 9 is what the kernel sends where the host's memory is full; dmesg on the host tells."
 

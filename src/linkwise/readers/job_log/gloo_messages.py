@@ -45,8 +45,18 @@ GLOO_MESSAGES: tuple[Message, ...] = (
     message("gloo_world", ", size=", r"\brank=(?P<rank>\d+), size=(?P<world>\d+)"),
     message(
         "gloo_no_address",
+        "!= nullptr. Unable to find",
+        _RANK
+        + r".*\b(?P<what>ifa|rp) != nullptr\. ?Unable to find (?:address|interface) for:? (?P<name>\S+)",
+    ),
+    # Where the line was broken.
+    message(
+        "gloo_no_address",
         "Unable to find address for",
-        _RANK + r".*\b(?P<what>ifa|rp) != nullptr\. ?Unable to find address for:? (?P<name>\S+)",
+        _RANK + r"\s*(?P<what>ifa|rp) != nullptr\. ?Unable to find address for:? (?P<name>\S+)",
+    ),
+    message(
+        "gloo_no_port", "gloo/transport/", r"gloo/transport/\S+\] (?:bind|listen): Address already in use"
     ),
     message(
         "gloo_refused",
@@ -85,6 +95,17 @@ GLOO_MESSAGES: tuple[Message, ...] = (
     message(
         "store_left", "failed to shutdown the rendezvous", r"node '(?P<node>[^']*)' has failed to shutdown"
     ),
+    message("ray_died", "worker process has died", r"because its worker process has died"),
+    message("ray_died", "A worker died or was killed", r"A worker died or was killed while executing a task"),
+    message("bus_error", "insufficient shared memory", r"(?P<certain>insufficient shared memory \(shm\))"),
+    message("bus_error", "signal: Bus error", r"killed by signal: Bus error"),
+    message("bus_error", "(Bus error: ", r"Caught signal 7 \(Bus error"),
+    message("bus_error", "Bus error (signal 7)", r"Bus error \(signal 7\)"),
+    message(
+        "died_by", "terminated with signal SIG", r"process \d+ terminated with signal (?P<signal>SIG\w+)"
+    ),
+    message("died_by", "died with <Signals.", r"died with <Signals\.(?P<signal>SIG\w+)"),
+    message("died_by", ") received by PID", r"Signal \d+ \((?P<signal>SIG\w+)\) received by PID"),
     message("agent_restart", "will restart worker group", r"will restart worker group"),
     message("rendezvous_closed", "RendezvousClosedError", r"RendezvousClosedError"),
     message("interrupted", "KeyboardInterrupt", _RANK + r".*KeyboardInterrupt\s*$"),
