@@ -288,6 +288,24 @@ def test_every_way_to_the_wrong_interface_is_told(line, words):
         ),
         ("RuntimeError: [gloo/transport/tcp/pair.cc:176] bind: Address already in use\n", "ports", "high"),
         (
+            (
+                "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:769] connect [127.0.1.1]:25472: Connection"
+                " refused\n"
+            ),
+            "socket_ifname",
+            "high",
+        ),
+        (
+            "[ERROR] [launch.py:321] ['python', 'train.py'] exits with return code = -9\n",
+            "remote_exit",
+            "medium",
+        ),
+        (
+            "slurmstepd: error: *** JOB 37 ON n5 CANCELLED AT 2021-03-15T18:00:46 DUE TO PREEMPTION ***\n",
+            "remote_exit",
+            "medium",
+        ),
+        (
             "[enforce fail at ../gloo/transport/tcp/device.cc:208] ifa != nullptr. Unable to find interface for: x\n",
             "socket_ifname",
             "high",
@@ -317,6 +335,9 @@ def test_lines_of_public_threads_are_told(lines, cause, confidence):
         "The node 'a' has failed to shutdown the rendezvous 'b'\nfailed (exitcode: 1) local_rank: 0 (pid: 7) of x\n",
         "[E ProcessGroupGloo.cpp:138] Gloo connectFullMesh failed with Connection reset by peer\n",
         "process 0 terminated with signal SIGTERM\n",
+        "slurmstepd: error: *** JOB 37 ON n5 CANCELLED AT 2021-03-15T18:00:46 DUE TO TIME LIMIT ***\n",
+        "[gloo/transport/tcp/pair.cc:799] connect [172.31.71.170]:13195: Connection refused\n",
+        "[INFO] [launch.py:315:sigkill_handler] Killing subprocess 1080504\n",
         "  exitcode  : -6 (pid: 6421)\n",
         "  exitcode  : -15 (pid: 6421)  (SIGTERM)\n",
         (

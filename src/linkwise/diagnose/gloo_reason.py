@@ -29,7 +29,7 @@ def gloo_failure(facts: Facts) -> str | None:
     if ends.timeouts:
         return _of_timeout(ends)
     if unconnected := facts.seen("gloo_unconnected"):
-        text = unconnected[0].fields["text"][:_MOST_TEXT]
+        text = unconnected[0].fields.get("text", "")[:_MOST_TEXT]
         return (
             f"ranks could not connect to one another at the start ({_place(unconnected[0])}): {text}; a"
             " rank that"

@@ -87,7 +87,7 @@ def _without_reason(facts: Facts) -> Finding | None:
     The peer gave an address that did not answer as gloo does. In public threads (sglang#3226, vllm#5094) it
     was the one of another interface; a filter that drops looks the same.
     """
-    lines = [each for each in facts.seen("gloo_unconnected") if each.fields["text"].endswith("no error")]
+    lines = [each for each in facts.seen("gloo_unconnected") if _says_nothing(each)]
     if not lines:
         return None
     return _found(
@@ -97,6 +97,10 @@ def _without_reason(facts: Facts) -> Finding | None:
         " likelier one"
         " of an interface that the others do not reach (socket_ifname) than behind a filter (firewall).",
     )
+
+
+def _says_nothing(line: Sighting) -> bool:
+    return line.fields.get("text", "").endswith("no error")
 
 
 def _is_large(facts: Facts) -> bool:

@@ -16,6 +16,13 @@ _AFTER = {
             " and start again from it"
         ),
     ),
+    "PREEMPTION": (
+        (
+            "save a checkpoint when the job is told to end (#SBATCH --signal=B:USR1@120), and let it be"
+            " queued again"
+            " (--requeue)"
+        ),
+    ),
     "NODE FAILURE": ("keep the failed node out (--exclude=NODE), and start again from the last checkpoint",),
 }
 """What to do by the reason that Slurm gives."""
@@ -43,7 +50,8 @@ def remote_exit(facts: Facts) -> Finding | None:
     died = facts.seen("crashed", "task_died", "ras_dead")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
     # Of torchrun's table: what it ended itself, and aborts, are sequels.
-    killed += [each for each in facts.seen("summary_exit") if each.fields["code"] in _CRASHES and not killed]
+    exits = facts.seen("summary_exit", "launcher_exit")
+    killed += [each for each in exits if each.fields["code"] in _CRASHES and not killed]
     by_signal = [each for each in facts.seen("died_by") if each.fields["signal"] not in _SEQUELS]
     closed = [
         *facts.warned("closed", "reset", "proxy_echo"),
@@ -55,6 +63,8 @@ def remote_exit(facts: Facts) -> Finding | None:
     lines: list[Sighting | Evidence] = [*died, *killed, *failed, *closed]
     left = [each for each in facts.seen("left") if each.fields["stage"] == "Destroy"]
     ended = facts.seen("job_ended")
+    if ended and not lines and ended[0].fields["reason"] != "TIME LIMIT":
+        return _ended_by_scheduler(list(ended), ended[0].fields["reason"])
     if not lines or (left and not died and not killed and not facts.has_failed):
         return None
     if not died and not killed and not ended and not facts.are_all_ranks_here:

@@ -8,6 +8,7 @@ from linkwise.readers.job_log.values import Sighting
 
 __all__ = ["shm"]
 
+_EXITS = ("worker_exit", "agent_exit", "summary_exit", "launcher_exit")
 _FULL = ("No space left", "ENOSPC", "(28)")
 
 
@@ -54,7 +55,7 @@ def _bus_error(facts: Facts) -> Finding | None:
     do a file that was made shorter while it was mapped, and huge pages; those are rarer.
     """
     told = facts.seen("bus_error")
-    exits = [each for each in facts.seen("worker_exit", "agent_exit", "summary_exit") if _is_bus(each)]
+    exits = [each for each in facts.seen(*_EXITS) if _is_bus(each)]
     lines = [*told, *exits, *(each for each in facts.seen("died_by") if each.fields["signal"] == "SIGBUS")]
     if not lines:
         return None

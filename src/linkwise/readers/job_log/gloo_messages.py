@@ -40,7 +40,14 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "connectFullMesh failed",
         _RANK + r".*connectFullMesh failed(?: with|:)? ?(?P<text>.+?(?:remote=\[(?P<peer>[^\]]*).*)?)$",
     ),
-    # The end of such a line where it was broken.
+    # So before PyTorch 2.1.
+    message(
+        "gloo_unconnected",
+        "gloo/transport/",
+        _RANK + r".*gloo/transport/\S+\] connect(?: \[(?P<peer>[^\]]*)\]:\d+: (?P<text>.+)|\s*$)",
+    ),
+    # The end of such lines where they were broken.
+    message("gloo_peer", "[127.", r"^\s*\[(?P<peer>127\.[\d.]+)\]:\d+: Connection refused"),
     message("gloo_peer", "remote=[", r"^(?:.*SO_ERROR: .*?)?\s*remote=\[(?P<peer>[^\]]*)"),
     message("gloo_world", ", size=", r"\brank=(?P<rank>\d+), size=(?P<world>\d+)"),
     message(
@@ -95,6 +102,7 @@ GLOO_MESSAGES: tuple[Message, ...] = (
     message(
         "store_left", "failed to shutdown the rendezvous", r"node '(?P<node>[^']*)' has failed to shutdown"
     ),
+    message("launcher_exit", "exits with return code", r"exits with return code = (?P<code>-?\d+)"),
     message("ray_died", "worker process has died", r"because its worker process has died"),
     message("ray_died", "A worker died or was killed", r"A worker died or was killed while executing a task"),
     message("bus_error", "insufficient shared memory", r"(?P<certain>insufficient shared memory \(shm\))"),
