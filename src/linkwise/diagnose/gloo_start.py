@@ -42,8 +42,7 @@ def _without_address(facts: Facts) -> Finding | None:
             Confidence.HIGH,
             list(lines),
             f"The name of the host, {name}, resolves to no address of this host, and gloo binds to that"
-            " where no"
-            " interface is named.",
+            " where no interface is named.",
         )
     if name.startswith("^"):
         why = f"{name}: the list of names to leave out is NCCL's grammar; {_NAMES_ONE}."
@@ -80,7 +79,7 @@ def _by_loopback(facts: Facts) -> Finding | None:
 
 
 def _without_reason(facts: Facts) -> Finding | None:
-    """Find a connection that failed with no error of the system, as gloo before PyTorch 2.6 tells it.
+    """Find a connection that failed with no error of the system, as older releases of gloo tell it.
 
     Notes
     -----
@@ -94,8 +93,8 @@ def _without_reason(facts: Facts) -> Finding | None:
         Confidence.LOW,
         lines,
         "Ranks of gloo could not connect, and the system gave no error: the address that a rank told is"
-        " likelier one"
-        " of an interface that the others do not reach (socket_ifname) than behind a filter (firewall).",
+        " likelier one of an interface that the others do not reach (socket_ifname) than behind a filter"
+        " (firewall).",
     )
 
 
@@ -134,9 +133,8 @@ def _found(confidence: Confidence, proof: list[Sighting], explanation: str) -> F
         explanation=explanation,
         fix=(
             (
-                "GLOO_SOCKET_IFNAME=NAME on every host, for the interface by which it reaches the others: the"
-                " word after"
-                " dev in ip route get ADDRESS_OF_RANK_0"
+                "GLOO_SOCKET_IFNAME=NAME on every host, for the interface by which it reaches the others:"
+                " the word after dev in ip route get ADDRESS_OF_RANK_0"
             ),
             "or have the name of every host resolve to that address: no 127.0.1.1 for it in /etc/hosts",
         ),

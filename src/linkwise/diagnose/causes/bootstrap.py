@@ -69,8 +69,8 @@ def _crossed(facts: Facts) -> Finding | None:
         Confidence.MEDIUM,
         list(lines),
         explanation="A connection reached a process it was not meant for: its first words are not those"
-        " NCCL expects. Two hosts with one address, two NICs with equal addresses, or foreign traffic"
-        " cross connections so.",
+        " NCCL expects. Two hosts with one address, two NICs with equal addresses, or foreign traffic cross"
+        " connections so.",
         fix=("give every interface an address of its own",),
         check="ip -br addr on all hosts, sorted by address: no address twice",
     )
@@ -142,10 +142,8 @@ def _store_left(facts: Facts) -> Finding | None:
         Confidence.LOW,
         list(lines),
         explanation="A launcher of torchrun lost the store of the rendezvous while its own ranks were well:"
-        " the"
-        " launcher that holds the store ended first. Several jobs on one host that share one endpoint,"
-        " which is"
-        " port 29400 where none is named, end one another so.",
+        " the launcher that holds the store ended first. Several jobs on one host that share one endpoint,"
+        " which is port 29400 where none is named, end one another so.",
         fix=(
             "give every job on a host an endpoint of its own: --rdzv-endpoint HOST:PORT, or --standalone",
             "where it is one job, look why the launcher on the host of the endpoint ended",

@@ -12,15 +12,14 @@ __all__ = ["remote_exit"]
 _AFTER = {
     "TIME LIMIT": (
         (
-            "ask for more time (--time), or save a checkpoint before the limit (#SBATCH --signal=B:USR1@300)"
-            " and start again from it"
+            "ask for more time (--time), or save a checkpoint before the limit (#SBATCH"
+            " --signal=B:USR1@300) and start again from it"
         ),
     ),
     "PREEMPTION": (
         (
             "save a checkpoint when the job is told to end (#SBATCH --signal=B:USR1@120), and let it be"
-            " queued again"
-            " (--requeue)"
+            " queued again (--requeue)"
         ),
     ),
     "NODE FAILURE": ("keep the failed node out (--exclude=NODE), and start again from the last checkpoint",),
@@ -80,7 +79,7 @@ def remote_exit(facts: Facts) -> Finding | None:
         sure,
         proof=lines,
         explanation=(
-            f"A process of the job ended, and the others lost their connections to"
+            "A process of the job ended, and the others lost their connections to"
             f" it.{named}{_signal(killed)} Look in the log of that process for what it said first."
         ),
         fix=("mend what the log of the process that died says; NCCL's lines elsewhere are echoes",),
@@ -139,8 +138,7 @@ def _gone(ends: Ends, gone: list[Exit], how: str, word: str) -> Finding:
         ],
         explanation=(
             f"{named}{place} {how}; the connection errors of the others follow from that. Look in its own"
-            " output for"
-            " what it said first."
+            " output for what it said first."
         ),
         fix=("mend what the output of that rank says; lines of gloo elsewhere are echoes",),
         next_check="python -X faulthandler, and coredumpctl on its host, for the place of a crash"
@@ -168,8 +166,8 @@ def _told_alone(facts: Facts) -> Finding | None:
             proof=list(facts.seen("agent_told")),
             explanation=(
                 "The launcher was told to end by SIGHUP: the terminal or the SSH session that it was"
-                " started from"
-                " was closed. torchrun has a handler of its own for it, so that nohup does not keep it."
+                " started from was closed. torchrun has a handler of its own for it, so that nohup does not"
+                " keep it."
             ),
             fix=("start it in tmux or screen, by setsid or systemd-run, or as a job of the scheduler",),
             next_check="last and journalctl -u ssh for the end of the session",
@@ -187,9 +185,8 @@ def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:
         proof=proof,
         explanation=(
             "The launcher of a node was told to end by a signal from outside, and ended its ranks; ranks of"
-            " other"
-            " nodes lost their connections to them. A scheduler that takes a node away, or a person, does"
-            " that."
+            " other nodes lost their connections to them. A scheduler that takes a node away, or a person,"
+            " does that."
         ),
         fix=(
             "ask the scheduler why (sacct -j JOBID, kubectl describe pod); start again from the checkpoint",
@@ -219,8 +216,8 @@ def _ended_by_scheduler(proof: list[Sighting | Evidence], reason: str) -> Findin
         Confidence.MEDIUM,
         proof=proof,
         explanation=(
-            f"Slurm ended the job, and gives the reason: {reason.lower()}. Closed connections are the echo of"
-            " that. Where the job made no progress before, it hung, and that is what to look for."
+            f"Slurm ended the job, and gives the reason: {reason.lower()}. Closed connections are the echo"
+            " of that. Where the job made no progress before, it hung, and that is what to look for."
         ),
         fix=_AFTER.get(reason, ("start the job again from its last checkpoint",)),
         next_check="sacct -j JOBID -o JobID,State,ExitCode,Elapsed,Timelimit; when the last step was logged",

@@ -66,10 +66,8 @@ def _bus_error(facts: Facts) -> Finding | None:
         proof=[*lines, *facts.seen("shm_size")],
         explanation=(
             "A process was ended by SIGBUS: memory that it had mapped was not there when it was touched. In"
-            " jobs"
-            " of several processes that is /dev/shm, which is full: workers of data loaders and NCCL share"
-            " memory"
-            " there, and containers have 64 MB of it unless they ask for more."
+            " jobs of several processes that is /dev/shm, which is full: workers of data loaders and NCCL"
+            " share memory there, and containers have 64 MB of it unless they ask for more."
         ),
         fix=(
             "docker run --shm-size=16g (or --ipc=host)",

@@ -15,7 +15,7 @@ from linkwise.readers.job_log.message import Message, message
 __all__ = ["GLOO_MESSAGES"]
 
 _RANK = r"^(?:.{0,120}?\[rank ?(?P<rank>\d{1,7})\])?"
-"""What PyTorch writes before the lines of an uncaught exception, since 2.3."""
+"""What PyTorch writes before the lines of an uncaught exception, but for older releases."""
 
 GLOO_MESSAGES: tuple[Message, ...] = (
     message(
@@ -23,7 +23,7 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "Connection closed by peer",
         _RANK + r".*gloo/transport/\S+\] Connection closed by peer \[(?P<peer>[^\]]*)",
     ),
-    # Read error since 1.5, writev and readv before.
+    # Older releases write writev and readv.
     message(
         "gloo_closed",
         "gloo/transport/",
@@ -40,7 +40,7 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "connectFullMesh failed",
         _RANK + r".*connectFullMesh failed(?: with|:)? ?(?P<text>.+?(?:remote=\[(?P<peer>[^\]]*).*)?)$",
     ),
-    # So before PyTorch 2.1.
+    # So in older releases.
     message(
         "gloo_unconnected",
         "gloo/transport/",
