@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.distributed_c10d import _set_pg_timeout
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor import Replicate
@@ -58,7 +60,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     collectives.measure(session, plan)
     _measure_own(session, plan)
     torch.manual_seed(_SEED)
-    mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=("pipeline", "data", "tensor"))
+    mesh = _mesh_of(plan)
     cut = _pipelined(plan, mesh) if mesh["pipeline"].size() > 1 else _whole(plan, mesh)
     optimizer = torch.optim.SGD(cut.parameters, lr=_LEARNING_RATE, foreach=False)
     generator = torch.Generator().manual_seed(_SEED + mesh["data"].get_local_rank())
@@ -82,6 +84,16 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     for link, values in after.items():
         sent, packets = (a - b for a, b in zip(values, before[link], strict=True))
         session.tell("counted step", link=link, bytes=sent, packets=packets)
+
+
+def _mesh_of(plan: Mapping[str, Any]) -> DeviceMesh:
+    """Return the mesh of the plan, whose groups wait no longer than that of all ranks."""
+    mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=("pipeline", "data", "tensor"))
+    timeout = dt.timedelta(seconds=float(plan["timeout_s"]))
+    for name in mesh.mesh_dim_names or ():
+        # A mesh gives its groups torch's own timeout, half an hour, whatever init_process_group was told.
+        _set_pg_timeout(timeout, mesh.get_group(name))
+    return mesh
 
 
 def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) -> None:
