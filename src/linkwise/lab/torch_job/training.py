@@ -12,7 +12,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.distributed_c10d import _set_pg_timeout
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 from torch.distributed.tensor import Replicate
@@ -87,13 +86,21 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
 
 
 def _mesh_of(plan: Mapping[str, Any]) -> DeviceMesh:
-    """Return the mesh of the plan, whose groups wait no longer than that of all ranks."""
-    mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=("pipeline", "data", "tensor"))
+    """Return the mesh of the plan, whose groups wait no longer than that of all ranks.
+
+    Notes
+    -----
+    A mesh that makes its own groups gives them torch's timeout, half an hour, whatever init_process_group was
+    told; and the sends and receives of gloo keep the one that their group was made with.
+    """
+    ranks = torch.tensor(plan["mesh"], dtype=torch.int)
     timeout = dt.timedelta(seconds=float(plan["timeout_s"]))
-    for name in mesh.mesh_dim_names or ():
-        # A mesh gives its groups torch's own timeout, half an hour, whatever init_process_group was told.
-        _set_pg_timeout(timeout, mesh.get_group(name))
-    return mesh
+    groups = []
+    for dimension in range(ranks.dim()):
+        rows = ranks.movedim(dimension, -1).reshape(-1, ranks.shape[dimension]).tolist()
+        groups.append(dist.new_subgroups_by_enumeration(rows, timeout=timeout)[0])
+    names = ("pipeline", "data", "tensor")
+    return DeviceMesh.from_group(groups, "cpu", mesh=ranks, mesh_dim_names=names)
 
 
 def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) -> None:
