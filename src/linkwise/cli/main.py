@@ -33,6 +33,7 @@ VERBS: dict[str, str] = {
     "collect": "One read-only script that gathers on a node what explains its interconnect.",
     "calibrate": "Fit the model to what was measured on a cluster.",
     "validate": "Score the model against measurements.",
+    "rollout": "A change that goes out step by step: gates on evidence, decisions on record, the way back.",
     "lab": "A cluster emulated on this machine: network namespaces, shaped links, real collectives.",
     "cluster": "Cluster documents from what other programs print, and written for them.",
     "catalog": "List hardware and models with their sources.",
