@@ -5,7 +5,7 @@ Notes
 Bytes in, values out, in the order of the log. A piece is searched for the few words that frameworks print,
 so that the rest of a log costs little. Whatever stands between two steps and takes time of its own (a
 checkpoint, an evaluation, a compilation) is a `Mark`; which steps are left out for it is the caller's. The
-words are those of `training_log`, which reads whole logs; what must follow them keeps out a line that was cut.
+words are those of `training_log`, which reads whole logs; what must follow them keeps out cut lines.
 
 References
 ----------
