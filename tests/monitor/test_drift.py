@@ -50,7 +50,6 @@ def test_no_series_of_plain_noise_is_told_in_a_million_steps():
     assert told <= 2
 
 
-@pytest.mark.full
 def test_false_alarms_on_the_recordings_held_out_are_as_published():
     steps = alarms = 0
     for name in HELD_OUT:
