@@ -181,6 +181,18 @@ def test_the_run_folder_of_an_ended_job_is_read_as_a_recording(tmp_path, capsys)
     assert result["training"]["tokens_per_s"] == pytest.approx(8192)
 
 
+def test_the_watch_of_a_run_folder_ends_with_its_job(tmp_path):
+    _record(tmp_path, Outcome.RUNNING)
+    (tmp_path / "output.log").write_text(_log(600))
+    process = _started(str(tmp_path), "--format", "json")
+    time.sleep(3)
+    assert process.poll() is None
+    _record(tmp_path, Outcome.DONE)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out)["steps"]["count"] == 600
+
+
 def test_objectives_are_handed_in_as_values(log, capsys):
     from linkwise.cli.watch_following import WatchRequest, watch_job
     from linkwise.monitor.alert import Comparison, Objective

@@ -15,11 +15,11 @@ def _noise(seed, count, *, level_s=1.0, spread=0.01):
     return level_s * (1 + spread * np.random.default_rng(seed).standard_normal(count))
 
 
-def _delays(trials, *, seed, level_s=1.0, correlation=0.0):
+def _delays(trials, *, seed, level_s=1.0, correlation=0.0, earliest=260, latest=900):
     """Return the steps from a rise of 3 % until it is told, in series of 1 % noise; inf where it is not."""
     source = np.random.default_rng(seed)
     for _ in range(trials):
-        before = int(source.integers(260, 900))
+        before = int(source.integers(earliest, latest))
         noise = source.standard_normal(before + 60)
         for at in range(1, len(noise)):
             noise[at] = correlation * noise[at - 1] + math.sqrt(1 - correlation**2) * noise[at]
@@ -35,6 +35,11 @@ def _delays(trials, *, seed, level_s=1.0, correlation=0.0):
 def test_three_percent_in_one_percent_of_noise_is_told_within_thirty_steps(level_s):
     delays = np.array(list(_delays(60, seed=1, level_s=level_s)))
     assert np.mean(delays <= 30) >= 0.95
+
+
+def test_most_rises_soon_after_the_start_are_told_as_quickly():
+    delays = np.array(list(_delays(60, seed=3, earliest=130, latest=260)))
+    assert np.mean(delays <= 30) >= 0.75
 
 
 @pytest.mark.full

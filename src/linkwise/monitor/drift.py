@@ -89,6 +89,8 @@ class DriftRule:
     ----------
     window, reference
         Steps that are compared, and those before them [1].
+    least_reference
+        Steps before the window that will do while there are no more [1].
     margin_fraction
         What a level must rise by [1].
     spread_ratio
@@ -108,6 +110,7 @@ class DriftRule:
 
     window: int = 24
     reference: int = 192
+    least_reference: int = 96
     margin_fraction: float = 0.02
     spread_ratio: float = 1.6
     noise_factor: float = 2.5
@@ -122,6 +125,11 @@ class DriftRule:
     @property
     def least_steps(self) -> int:
         """Return how many steps there must be before anything can be told [1]."""
+        return self.window + self.least_reference
+
+    @property
+    def most_steps(self) -> int:
+        """Return how many steps are kept [1]."""
         return self.window + self.reference
 
 
@@ -218,7 +226,7 @@ class DriftWatch:
         self.count += 1
         self._clock_s += time_s
         self._times.append(value)
-        if len(self._times) > rule.least_steps:
+        if len(self._times) > rule.most_steps:
             self._times.popleft()
         self._block.append(value)
         told = None
@@ -329,6 +337,8 @@ class DriftWatch:
             return None
         times = list(self._times)
         self._level = median_of(times[: -rule.window])
+        if len(times) < rule.most_steps:
+            return None
         if not self._first:
             self._first = tuple(times[: rule.reference])
             self._first_level = median_of(self._first)
