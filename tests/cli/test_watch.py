@@ -181,6 +181,13 @@ def test_the_run_folder_of_an_ended_job_is_read_as_a_recording(tmp_path, capsys)
     assert result["training"]["tokens_per_s"] == pytest.approx(8192)
 
 
+def test_the_run_folder_of_a_bench_is_a_folder_of_logs(tmp_path, capsys):
+    (tmp_path / "record.json").write_text('{"schema": "linkwise.run/1", "outcome": "done"}')
+    (tmp_path / "output.log").write_text(_log(600))
+    assert run(["watch", "--replay", str(tmp_path)]) == 0
+    assert "600 up to 600" in capsys.readouterr().out
+
+
 def test_the_watch_of_a_run_folder_ends_with_its_job(tmp_path):
     _record(tmp_path, Outcome.RUNNING)
     (tmp_path / "output.log").write_text(_log(600))

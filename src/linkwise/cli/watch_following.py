@@ -30,6 +30,7 @@ _STATUS_S = 60.0
 _REFRESH_S = 0.5
 _TEXTFILE_S = 15.0
 _RECORD_S = 1.0
+_HEAD_BYTES = 1024
 _KERNEL_LOG = "/dev/kmsg"
 
 
@@ -135,7 +136,12 @@ def watch_job(request: WatchRequest) -> ExitCode:
 
 
 def _is_run_folder(path: str) -> bool:
-    return path != "-" and (Path(path) / "record.json").is_file()
+    """Return whether a path is the run folder of a launch; those of benches and labs are folders of logs."""
+    record = Path(path) / "record.json"
+    if path == "-" or not record.is_file():
+        return False
+    with record.open("rb") as file:
+        return b'"linkwise.launch/1"' in file.read(_HEAD_BYTES)
 
 
 class _Runs:
