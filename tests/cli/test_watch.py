@@ -190,14 +190,14 @@ def test_the_run_folder_of_a_bench_is_a_folder_of_logs(tmp_path, capsys):
 
 def test_the_watch_of_a_run_folder_ends_with_its_job(tmp_path):
     _record(tmp_path, Outcome.RUNNING)
-    (tmp_path / "output.log").write_text(_log(600))
-    process = _started(str(tmp_path), "--format", "json")
-    time.sleep(3)
+    (tmp_path / "output.log").write_text(_log(600) + "step 601 loss nan time 0.5 s tokens/s 2000\n")
+    process = _started(str(tmp_path), "--follow-json")
+    assert json.loads(process.stdout.readline())["kind"] == "not_a_number"
     assert process.poll() is None
     _record(tmp_path, Outcome.DONE)
     out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert json.loads(out)["steps"]["count"] == 600
+    assert process.returncode == 1
+    assert json.loads(out)["steps"]["count"] == 601
 
 
 def test_objectives_are_handed_in_as_values(log, capsys):
@@ -264,10 +264,13 @@ def test_a_terminal_gets_one_line_that_is_refreshed(log):
 class _Server(http.server.BaseHTTPRequestHandler):
     shown = vllm(release="0.12", ttft=(9,) * 7, tpot=(9,) * 6, stopped=63, waiting=2)
 
+    looked = threading.Semaphore(0)
+
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
         self.wfile.write(self.shown.encode())
+        self.looked.release()
 
     def log_message(self, *_):
         pass
@@ -279,7 +282,8 @@ def test_a_server_is_watched_without_a_job():
     thread.start()
     try:
         process = _started("--endpoint", f"http://127.0.0.1:{server.server_port}/metrics", "--format", "json")
-        time.sleep(3)
+        assert _Server.looked.acquire(timeout=60)
+        time.sleep(1)
         process.send_signal(signal.SIGTERM)
         out, _ = process.communicate(timeout=30)
     finally:
