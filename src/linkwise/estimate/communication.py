@@ -154,7 +154,8 @@ def layer_tensor_s(
     forward = np.maximum(forward_gpu_s + shown, host_layer_s) - np.maximum(forward_gpu_s, host_layer_s)
     backward = np.maximum(backward_gpu_s + shown, host_backward) - np.maximum(backward_gpu_s, host_backward)
     unread = recompute_stops_early * np.where(sequence_parallel > 0, 0.25, 0.5)
-    return np.where(recompute >= 2, 2.0 - unread, 1.0) * forward + backward
+    shown_s: Floats = np.where(recompute >= 2, 2.0 - unread, 1.0) * forward + backward
+    return shown_s
 
 
 # ------------------------------------------------------------------------------------------------ context
