@@ -23,8 +23,9 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 from . import collectives
+from .pace import Pace
 from .session import Session
-from .transformer import Transformer, token_loss
+from .transformer import Transformer, pause, token_loss
 
 __all__ = ["measure"]
 
@@ -62,6 +63,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     optimizer = torch.optim.SGD(cut.parameters, lr=_LEARNING_RATE, foreach=False)
     generator = torch.Generator().manual_seed(_SEED + mesh["data"].get_local_rank())
     before: dict[str, list[int]] = {}
+    pace = Pace(session)
     for step in range(-int(plan["warmup"]), int(plan["steps"])):
         if step == 0:
             before = session.counters()
@@ -70,10 +72,11 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
         _slow_down(session, cut, plan, step)
         begin = time.perf_counter()
         loss = cut.passes(*_tokens(plan, generator))
-        time.sleep(float(plan["optimizer_s"]))
+        pause(float(plan["optimizer_s"]))
         optimizer.step()
         optimizer.zero_grad()
         own_s = time.perf_counter() - begin
+        pace.print_step(step, loss)
         session.tell("step", step=step, time_s=session.slowest(own_s), loss=session.slowest(loss))
     after = session.counters()
     for link, values in after.items():
