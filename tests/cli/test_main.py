@@ -9,7 +9,7 @@ import pytest
 from linkwise.cli import main as cli
 from linkwise.errors import ExitCode, InputError
 
-_HEAVY = ("numpy", "pint", "pydantic", "rich", "ruamel", "scipy")
+_HEAVY = ("numpy", "pint", "pydantic", "rich", "ruamel", "scipy", "sqlalchemy")
 
 
 def _fails(error):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from linkwise.errors import InputError
 from linkwise.lab.design import design_of
 from linkwise.lab.folder import HOME, is_free
 from linkwise.lab.life import Ground, lab_in_use, take_down
-from linkwise.lab.place import LabPlace, hosts_of, interfaces_of, launch_script
+from linkwise.lab.place import LabPlace, hosts_of, interfaces_of, launch_script, nodes_script
 from linkwise.launch.run.place import TorchJob
 from linkwise.launch.run.processes import living
 from tests.cli.test_launch import CONFIG
@@ -129,7 +130,7 @@ def test_cluster_of_another_shape_is_refused(words, tmp_path, name, capsys):
         assert run([*words, "--on", f"lab:{name}", "--restarts", "1"]) == 2
         assert run([*words, "--on", f"lab:{name}", "--device", "cuda"]) == 2
         assert run(["bench", "collectives", "--on", f"lab:{name}", "--ranks", "3"]) == 2
-        assert "all 4 take part" in capsys.readouterr().err
+        assert "3 ranks: the lab has 2 nodes of 2" in capsys.readouterr().err
         with lab_in_use(name, ground=Ground()):
             assert run([*words, "--on", f"lab:{name}", "-o", "run"]) == 2
         assert "is busy" in capsys.readouterr().err
@@ -267,3 +268,31 @@ def test_bench_whose_ranks_take_another_interface_is_invalid(tmp_path, name, cap
         )
         assert run_torch(replace(bench, settings={}), "collectives", told).record.is_valid is True
         assert list(living(finished.record.run_id)) == []
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+@pytest.mark.parametrize("codes", [(0, 0), (0, 3), (3, 0), (7, 7)], ids=str)
+def test_nodes_that_end_together_end_the_job_with_the_code_of_one(codes, tmp_path):
+    # The namespaces are left out: `ip netns exec NAME` becomes a program that drops its arguments.
+    script = nodes_script("x", design_of(cluster(**ONE)), {n: ("exit-with", str(codes[n])) for n in (0, 1)})
+    (tmp_path / "ip").write_text('#!/bin/bash\nshift 3; shift\nshift 2; exec "$@"\n')
+    (tmp_path / "exit-with").write_text('#!/bin/bash\nexit "$1"\n')
+    for program in ("ip", "exit-with"):
+        (tmp_path / program).chmod(0o755)
+    path = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for _ in range(5):
+        done = subprocess.run(["bash", "-c", script.replace("pause 5", "pause 0.1")], env=path, check=False)
+        assert done.returncode == max(codes)
+
+
+@pytest.mark.parametrize(("ranks", "nodes", "nics"), [(4, 2, 2), (2, 1, 0), (1, 1, 0)])
+def test_the_first_ranks_of_a_lab_are_a_lab(ranks, nodes, nics):
+    part = design_of(cluster(**ONE)).first(ranks)
+    assert (part.ranks, part.nodes, len(part.nics)) == (ranks, nodes, nics)
+    assert interfaces_of(part) == (("eth0",) if nodes > 1 else ("lo",))
+
+
+@pytest.mark.parametrize("ranks", [0, 3, 5, -1])
+def test_ranks_that_end_within_a_node_are_refused(ranks):
+    with pytest.raises(InputError, match="2 nodes of 2"):
+        design_of(cluster(**ONE)).first(ranks)

@@ -14,8 +14,8 @@ import click
 
 from linkwise.cli.bench_output import Progress, print_result
 from linkwise.cli.collective_words import collective_named, size_of, sizes_of
-from linkwise.cli.numbers import FiniteFloat
-from linkwise.cli.places import bench_place
+from linkwise.cli.numbers import FiniteFloat, seconds_of
+from linkwise.cli.places import BenchAsked, bench_place
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -32,11 +32,18 @@ __all__ = ["bench"]
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
-_ON = click.option(
-    "--on", "place", metavar="local|lab[:NAME]", help="Where it runs; on this machine by default."
-)
 _WHERE = (
+    click.option(
+        "--on", "place", metavar="local|slurm|lab[:NAME]", help="Where it runs; on this machine by default."
+    ),
     click.option("--ranks", type=int, metavar="N", help="Processes; one for each GPU by default, 2 on CPUs."),
+    click.option("--nodes", type=click.IntRange(1, 65_536), metavar="N", help="slurm: how many."),
+    click.option(
+        "--sbatch", "options", metavar="OPTION", multiple=True, help="slurm: such as --partition=train."
+    ),
+    click.option(
+        "--queue-within", metavar="TIME", help="slurm: until it leaves the queue; '24 h' by default."
+    ),
     click.option(
         "--device", type=click.Choice(["cuda", "cpu"]), help="GPUs where there are some by default."
     ),
@@ -121,7 +128,7 @@ def bench() -> None:
     metavar="DIR",
     help="Run the programs of nccl-tests in DIR instead of torch, once for each repeat.",
 )
-@_with(*_SAMPLING, _ON, *_WHERE)
+@_with(*_SAMPLING, *_WHERE)
 def collectives(
     *,
     operations: tuple[str, ...],
@@ -256,7 +263,7 @@ def _by_nccl_tests(
 @bench.command()
 @click.option("--rounds", type=int, metavar="N", help="Rounds of pairs; 5, or all there are, by default.")
 @click.option(
-    "--size", default="4MiB", show_default=True, metavar="SIZE", help="What each of two sends the other."
+    "--size", default="4MiB", show_default=True, metavar="SIZE", help="What each rank sends its partner."
 )
 @_with(*_SAMPLING, *_WHERE)
 def pairs(
@@ -264,41 +271,56 @@ def pairs(
 ) -> int:
     """Find slow nodes by pairs that exchange data.
 
-    All nodes meet in pairs, round after round, each once in a round; here ranks stand for nodes. A node that
-    scores low meets good nodes in a second run, and is called slow if it is low again. Fewer than 8 nodes are
-    no baseline: they are measured and not judged.
+    All nodes meet in pairs, round after round, each once in a round, with all of their ranks at once; on this
+    machine alone, ranks stand for nodes. A node that scores low meets good nodes in a second run, and is
+    called slow if it is low again. Fewer than 8 nodes are no baseline: they are measured and not judged.
 
     \b
+    linkwise bench pairs --on slurm --nodes 32 --ranks 256 --sbatch=--partition=train --size 64MiB
     linkwise bench pairs --ranks 8 --rounds 5 --size 16MiB
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.bench.pairs import PairsPlan, confirming_rounds, judged_nodes, measured_pairs, rounds_of
+    from linkwise.bench.pairs import (
+        PairsPlan,
+        confirming_rounds,
+        hosts_of,
+        judged_nodes,
+        measured_pairs,
+        rounds_of,
+    )
     from linkwise.bench.sampling import Sampling
     from linkwise.report.bench_building import pairs_result
 
     sampling = Sampling(repeats=repeats, warmup=warmup, calls=calls)
     size_bytes = max(1, size_of(size, "--size") // 4) * 4
-    with _bench_of(needs_gpu=False, **where) as to:
-        plan = PairsPlan(rounds=rounds_of(to.ranks, rounds), size_bytes=size_bytes, sampling=sampling)
-        first = _one_run(to, plan, part="first")
-    measured, records = [measured_pairs(first.events)], [first.record]
-    has_ended = _is_done(first.record)
-    scores, fleet = judged_nodes(measured[0], size_bytes) if has_ended else ({}, None)
+    measured, records = [], []
     confirmed = None
-    if fleet is not None and fleet.low:
-        again = PairsPlan(
-            rounds=confirming_rounds(fleet.low, scores), size_bytes=size_bytes, sampling=sampling
+    with _bench_of(needs_gpu=False, **where) as to:
+        nodes = to.nodes or to.ranks
+        plan = PairsPlan(
+            rounds=rounds_of(nodes, rounds),
+            size_bytes=size_bytes,
+            ranks_per_node=to.ranks // nodes,
+            sampling=sampling,
         )
-        second = _one_run(to, again, part="second")
-        measured.append(measured_pairs(second.events))
-        records.append(second.record)
-        if _is_done(second.record):
-            confirmed = frozenset(judged_nodes(measured[1], size_bytes)[1].low) & frozenset(fleet.low)
+        first = _one_run(to, plan, part="first")
+        measured.append(measured_pairs(first.events))
+        records.append(first.record)
+        scores, fleet = judged_nodes(measured[0], plan.node_bytes) if _is_done(first.record) else ({}, None)
+        if fleet is not None and fleet.low:
+            second = _one_run(to, replace(plan, rounds=confirming_rounds(fleet.low, scores)), part="second")
+            measured.append(measured_pairs(second.events))
+            records.append(second.record)
+            if _is_done(second.record):
+                again = judged_nodes(measured[1], plan.node_bytes)[1].low
+                confirmed = frozenset(again) & frozenset(fleet.low)
     result = pairs_result(
         measured,
         records,
         device=to.device,
         ranks=to.ranks,
         size_bytes=size_bytes,
+        hosts=None if to.nodes is None else hosts_of(first.events, plan.ranks_per_node),
+        nodes=nodes,
         scores=scores,
         fleet=fleet,
         confirmed=confirmed,
@@ -327,7 +349,7 @@ def _one_run(to: TorchBench, plan: PairsPlan, *, part: str) -> FinishedRun:
 @click.option("--hidden", type=click.IntRange(1, 1_000_000), default=256, show_default=True)
 @click.option("--heads", type=click.IntRange(1, 10_000), default=8, show_default=True)
 @click.option("--sequence-length", type=click.IntRange(1, 10_000_000), default=128, show_default=True)
-@_with(_ON, *_WHERE)
+@_with(*_WHERE)
 def training(
     *,
     cuts: tuple[str, ...],
@@ -381,15 +403,26 @@ def _bench_of(
     output: Path | None,
     needs_gpu: bool,
     place: str | None = None,
+    nodes: int | None = None,
+    options: tuple[str, ...] = (),
+    queue_within: str | None = None,
 ) -> Iterator[TorchBench]:
     """Give where a bench runs; a lab is held as long."""
     from linkwise.bench.torch_run import TorchBench
 
     if output is not None and (not output.is_dir() or any(output.iterdir())) and output.exists():
         raise InputError(f"-o {output}: there is something already; name a folder that does not exist")
-    with bench_place(place or "local", ranks=ranks, device=device) as there:
+    asked = BenchAsked(
+        ranks=ranks,
+        nodes=nodes,
+        device=device,
+        options=options,
+        queue_s=None if queue_within is None else seconds_of(queue_within, "--queue-within"),
+        patience_s=patience / 2,
+    )
+    with bench_place(place or "local", asked) as there:
         chosen, count = (
-            _devices(ranks, device, needs_gpu=needs_gpu) if there is None else ("cpu", there.ranks)
+            _devices(ranks, device, needs_gpu=needs_gpu) if there is None else (there.device, there.ranks)
         )
         to = TorchBench(
             device=chosen,
@@ -398,7 +431,7 @@ def _bench_of(
             folder=output,
             patience_s=patience,
         )
-        yield to if there is None else replace(to, place=there.place)
+        yield to if there is None else replace(to, place=there.place, nodes=there.nodes, stage=there.stage)
 
 
 def _devices(ranks: int | None, device: str | None, *, needs_gpu: bool) -> tuple[str, int]:

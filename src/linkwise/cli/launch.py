@@ -231,14 +231,9 @@ def _folder_for(prepared: Prepared) -> Path:
 
 
 def _seconds(option: str, text: str | None, usual_s: float) -> float:
-    from linkwise.units import parse
+    from linkwise.cli.numbers import seconds_of
 
-    if text is None:
-        return usual_s
-    time_s = parse(text, "s")
-    if not 0 < time_s < 1e9:
-        raise InputError(f"{option} {text}: write a time above zero, such as '5 min'")
-    return time_s
+    return usual_s if text is None else seconds_of(text, option)
 
 
 def _attach(folder: Path, form: str) -> int:

@@ -64,6 +64,7 @@ def audience_of(place: str) -> Audience:
     place
         Name of the place it runs on.
     """
+    from linkwise.launch.run.slurm_queue import QueueNews
     from linkwise.launch.run.whole import Audience
     from linkwise.monitor.job_watch import JobWatch, logs_of
     from linkwise.report.launch_result import launch_json
@@ -78,6 +79,7 @@ def audience_of(place: str) -> Audience:
         ),
         tell=_Progress().tell,
         say=say,
+        tell_waiting=QueueNews(say=say).tell,
     )
 
 

@@ -28,6 +28,7 @@ VERBS: dict[str, str] = {
     "env": "The NCCL settings that a cluster needs; with --check, what is wrong with those given.",
     "render": "Files that start a job: torchrun, Slurm, Kubernetes, Megatron-LM, torchtitan, DeepSpeed.",
     "launch": "Run a planned job, follow it, and prove that it ran as planned.",
+    "watch": "Follow a run: step time and its drift, stalls, loss, interconnect, servers; metrics.",
     "bench": "Measure collectives, pairs of nodes and a small training job, for real.",
     "collect": "One read-only script that gathers on a node what explains its interconnect.",
     "calibrate": "Fit the model to what was measured on a cluster.",

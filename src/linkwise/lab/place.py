@@ -41,6 +41,7 @@ __all__ = [
 SCRIPT = "start-lab.sh"
 _GRACE_S = 5
 """What the other nodes have to say why they end, once one has [s]."""
+_POLL_S = 0.2
 _FIRST_PORT, _PORTS = 20_000, 10_000
 """Below the ports that the kernel gives to connections."""
 _NODES = """\
@@ -53,23 +54,26 @@ pids=()
 end() {{ kill -TERM "${{pids[@]}}" 2>/dev/null; }}
 # A wait, unlike a command, ends at once when this script is asked to end.
 pause() {{
-    sleep {grace_s} &
+    sleep "$1" &
     local sleeper=$!
     wait "$sleeper" || {{ kill "$sleeper"; wait "$sleeper"; }} 2>/dev/null
 }}
-trap 'is_asked=1; end' TERM INT
-left=${{#pids[@]}} first=0
-while ((left > 0)); do
-    is_asked=0
-    wait -n
-    code=$?
-    if ((is_asked)); then continue; fi
-    left=$((left - 1))
-    if ((code != 0 && first == 0)); then
-        first=$code
-        pause
-        end
-    fi
+trap end TERM INT
+first=0
+# Each is asked by its number: of two that end together, wait -n may tell of one alone.
+while ((${{#pids[@]}} > 0)); do
+    pause {poll_s}
+    for node in "${{!pids[@]}}"; do
+        if kill -0 "${{pids[node]}}" 2>/dev/null; then continue; fi
+        wait "${{pids[node]}}"
+        code=$?
+        unset "pids[node]"
+        if ((code != 0 && first == 0)); then
+            first=$code
+            pause {grace_s}
+            end
+        fi
+    done
 done
 exit "$first"
 """
@@ -136,7 +140,7 @@ def nodes_script(lab: str, design: LabDesign, words: Mapping[int, Sequence[str]]
         f"{' '.join(words[node])} <&3 &\npids+=($!)"
         for node, host in enumerate(hosts_of(lab, design))
     ]
-    return _NODES.format(lab=lab, starts="\n".join(starts), grace_s=_GRACE_S)
+    return _NODES.format(lab=lab, starts="\n".join(starts), grace_s=_GRACE_S, poll_s=_POLL_S)
 
 
 def launch_script(lab: str, design: LabDesign, start: str) -> str:

@@ -130,6 +130,7 @@ class NodeResult(PublishedResult):
     """One node, scored by its pairs."""
 
     node: int
+    host: str | None = Field(default=None, description="Its name; None where ranks stand for nodes.")
     score_bytes_per_s: float = Field(description="Bandwidth to its partners, one direction, by its pairs.")
     is_low: bool
     confirmed: bool | None = Field(description="Low again in a second run; None where there was none.")
@@ -139,7 +140,8 @@ class PairsResult(BenchResult):
     """Pairs of nodes, and the nodes that are slow."""
 
     kind: Literal["pairs"] = "pairs"
-    size_bytes: int
+    size_bytes: int = Field(description="What each rank sends the one in its place on the other node.")
+    ranks_per_node: int = Field(default=1, description="All of them send at once.")
     verdict: Literal["alike", "slow nodes", "cannot tell"]
     reason: str
     middle_bytes_per_s: float | None

@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
+from functools import cache
 from typing import Any
 
 from linkwise.rollout.plan import Workload
@@ -42,6 +43,7 @@ def digest_of_bytes(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@cache
 def workload_digest(workload: Workload) -> str:
     """Return what says that objectives share their runs.
 

@@ -15,7 +15,7 @@ from linkwise.evidence.holm import holm_rejects
 from linkwise.rollout.comparing import Compared, References, compare
 from linkwise.rollout.plan import Against, Objective, Rollout, Severity, Step
 from linkwise.rollout.run_values import RunValue, values_of
-from linkwise.rollout.runs import Side, StepRun
+from linkwise.rollout.runs import RunState, Side, StepRun
 from linkwise.rollout.sentences import Standings, objective_sentence, step_sentence
 from linkwise.rollout.verdicts import ObjectiveVerdict, Outcome, StepVerdict
 
@@ -70,7 +70,7 @@ def judge_step(
     ]
     objectives = [rollout.objective(name) for name in step.objectives]
     verdicts = [
-        _judge(objective, rollout, _sides(objective, rollout, own, baseline), gap=gap, today=today)
+        _judge(objective, rollout, _sides(objective, own, baseline), gap=gap, today=today)
         for objective in objectives
     ]
     return _step_verdict(step.name, _watched(verdicts))
@@ -98,7 +98,7 @@ def judge_rollback(
     verdicts = []
     for name in rollout.rollback.verify:
         objective = replace(rollout.objective(name), severity=Severity.MUST)
-        sides = _sides(objective, rollout, runs, baseline, side=Side.PROMOTED)
+        sides = _sides(objective, runs, baseline, side=Side.PROMOTED)
         verdicts.append(_judge(objective, rollout, sides, gap="", today=None))
     return _step_verdict("rollback", verdicts)
 
@@ -128,18 +128,17 @@ def _gap(runs: Sequence[StepRun], started: Collection[str]) -> str:
 
 def _sides(
     objective: Objective,
-    rollout: Rollout,
     runs: Sequence[StepRun],
     baseline: Sequence[StepRun],
     *,
     side: Side = Side.CANDIDATE,
 ) -> _Sides:
-    gpus = {run.gpus for run in runs if run.side is side}
+    gpus = {run.gpus for run in runs if run.side is side and run.state is RunState.VALID}
     stored = [replace(run, side=side) for run in baseline if not gpus or run.gpus in gpus]
-    found = values_of(objective, stored, side=side, valid_run=rollout.valid_run)
+    found = values_of(objective, stored, side=side)
     return _Sides(
-        ours=values_of(objective, runs, side=side, valid_run=rollout.valid_run),
-        control=values_of(objective, runs, side=Side.CONTROL, valid_run=rollout.valid_run),
+        ours=values_of(objective, runs, side=side),
+        control=values_of(objective, runs, side=Side.CONTROL),
         baseline=tuple(each.value for each in found if each.value is not None),
         is_paired=side is Side.CANDIDATE,
     )

@@ -19,10 +19,11 @@ from linkwise.rollout.kept_process import KeptProcess, find_process, start_proce
 from linkwise.rollout.measured_result import MeasuredResult, read_result
 from linkwise.rollout.measuring import RunRequest
 from linkwise.rollout.plan import WorkloadKind
+from linkwise.rollout.priced import asked_samples
 from linkwise.rollout.run_command import run_command
 from linkwise.rollout.run_documents import cluster_text, job_text
 from linkwise.rollout.runs import RunState, StepRun
-from linkwise.rollout.targets import target_gpus
+from linkwise.rollout.targets import target_gpus, target_nodes
 
 __all__ = ["OwnCommands"]
 
@@ -65,9 +66,13 @@ class OwnCommands:
         """
         started = self.now()
         try:
-            gpus = target_gpus(request.step.target, load_cluster(request.scope.cluster))
+            cluster = load_cluster(request.scope.cluster)
+            gpus, nodes = (
+                target_gpus(request.step.target, cluster),
+                target_nodes(request.step.target, cluster),
+            )
             self._put_in_force(request)
-            kept = self._start(request, gpus)
+            kept = self._start(request, gpus, nodes)
         except (InputError, OSError) as error:
             return _run_of(request, started, RunState.FAILED, str(error), self.now())
         try:
@@ -103,7 +108,7 @@ class OwnCommands:
             log=request.folder / "configure.log",
         )
 
-    def _start(self, request: RunRequest, gpus: int) -> KeptProcess:
+    def _start(self, request: RunRequest, gpus: int, nodes: int) -> KeptProcess:
         folder, configuration = request.folder, request.configuration
         (folder / "cluster.json").write_text(cluster_text(request.scope.cluster, gpus), encoding="utf-8")
         if request.workload.kind is WorkloadKind.JOB:
@@ -113,7 +118,7 @@ class OwnCommands:
                 )
             text = job_text(configuration.job, configuration.layout, steps=request.workload.steps)
             (folder / "job.json").write_text(text, encoding="utf-8")
-        argv = run_command(request, gpus=gpus, documents=folder, output=folder / "run")
+        argv = run_command(request, gpus=gpus, nodes=nodes, documents=folder, output=folder / "run")
         environment = dict(self.inherited)
         if request.workload.kind is not WorkloadKind.JOB:  # launch plans them itself, and refuses others
             if others := strangers(tuple(environment), configuration.settings):
@@ -139,11 +144,13 @@ class OwnCommands:
             state = RunState.CUT if code == 130 else RunState.FAILED
             return _run_of(request, started, state, f"exit code {code}: {said}", ended)
         state, reason = judged_state(request, found)
+        samples, predictions = asked_samples(request, found)
         return replace(
             _run_of(request, started, state, reason, ended),
-            samples={name: found.samples[name] for name in request.metrics if name in found.samples},
-            predictions={n: found.predictions[n] for n in request.metrics if n in found.predictions},
+            samples=samples,
+            predictions=predictions,
             gpu_s=found.ranks * found.duration_s,
+            gpus=found.ranks,
             nodes=found.hosts,
             seen=found.seen,
             record=str(file),
@@ -194,9 +201,11 @@ def judged_state(request: RunRequest, found: MeasuredResult) -> tuple[RunState, 
     """
     if not found.is_done:
         return RunState.FAILED, found.reason
-    unlike = [*_unlike(request, found)]
-    if found.is_as_planned is False:
-        unlike.insert(0, found.reason)
+    left_out = request.valid_run.left_out
+    unlike = [words for name, words in found.unlike.items() if name not in left_out]
+    if found.is_as_planned is False and not found.unlike:
+        unlike.append(found.reason or "it is not what was planned")
+    unlike += _unlike(request, found)
     return (RunState.INVALID, "; ".join(unlike)) if unlike else (RunState.VALID, "")
 
 

@@ -15,14 +15,16 @@ _REPEATS = 5
 """Samples of each size within one run: the run is the unit that is judged, so few are enough [1]."""
 
 
-def run_command(request: RunRequest, *, gpus: int, documents: Path, output: Path) -> tuple[str, ...]:
+def run_command(
+    request: RunRequest, *, gpus: int, nodes: int, documents: Path, output: Path
+) -> tuple[str, ...]:
     """Return the arguments of `linkwise` that measure what is wanted.
 
     Parameters
     ----------
     request
         What is wanted.
-    gpus
+    gpus, nodes
         Of the step [1].
     documents
         The folder with ``job.json`` and ``cluster.json``.
@@ -37,9 +39,13 @@ def run_command(request: RunRequest, *, gpus: int, documents: Path, output: Path
     work = request.workload
     if work.kind is WorkloadKind.ENDPOINT:
         raise InputError(f"{work.endpoint}: a server is read, no command runs there")
-    words = _launched if work.kind is WorkloadKind.JOB else _benched
+    is_job = work.kind is WorkloadKind.JOB  # its GPUs and nodes are those of the cluster
     return (
-        *words(request, gpus=gpus, documents=documents),
+        *(
+            _launched(request, documents)
+            if is_job
+            else _benched(request, gpus=gpus, nodes=nodes, documents=documents)
+        ),
         *(("--on", request.scope.place) if request.scope.place != "local" else ()),
         *(("--device", "cpu") if request.scope.device == "cpu" else ()),
         *(("--python", request.configuration.python) if request.configuration.python else ()),
@@ -50,8 +56,7 @@ def run_command(request: RunRequest, *, gpus: int, documents: Path, output: Path
     )
 
 
-def _launched(request: RunRequest, *, gpus: int, documents: Path) -> Iterator[str]:
-    del gpus  # they are those of the cluster
+def _launched(request: RunRequest, documents: Path) -> Iterator[str]:
     yield from ("launch", str(documents / "job.json"), str(documents / "cluster.json"))
     for name, value in sorted(request.configuration.settings.items()):
         yield from ("--set", f"{name}={value}")
@@ -59,7 +64,7 @@ def _launched(request: RunRequest, *, gpus: int, documents: Path) -> Iterator[st
         yield from ("--script", request.configuration.script)
 
 
-def _benched(request: RunRequest, *, gpus: int, documents: Path) -> Iterator[str]:
+def _benched(request: RunRequest, *, gpus: int, nodes: int, documents: Path) -> Iterator[str]:
     work = request.workload
     yield from ("bench", str(work.kind))
     if work.kind is WorkloadKind.TRAINING:
@@ -75,3 +80,5 @@ def _benched(request: RunRequest, *, gpus: int, documents: Path) -> Iterator[str
             yield from ("--rounds", str(work.rounds)) if work.rounds is not None else ()
         yield from ("--repeats", str(_REPEATS))
     yield from ("--ranks", str(gpus))
+    if request.scope.place == "slurm":
+        yield from ("--nodes", str(nodes))

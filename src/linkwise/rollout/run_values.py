@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from linkwise.rollout.digests import workload_digest
-from linkwise.rollout.metrics import Metric, Scale, find_metric
-from linkwise.rollout.plan import Aggregate, Objective, ValidRun
+from linkwise.rollout.metrics import Metric, find_metric
+from linkwise.rollout.plan import Aggregate, Objective
 from linkwise.rollout.runs import RunState, Side, StepRun
 
-__all__ = ["RunValue", "counting", "run_value", "spread_fraction", "values_of", "why_not"]
-
-_MAD_TO_SIGMA = 1.4826
+__all__ = ["RunValue", "counting", "run_value", "values_of", "why_not"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +38,7 @@ class RunValue:
     reason: str = ""
 
 
-def values_of(
-    objective: Objective, runs: Iterable[StepRun], *, side: Side, valid_run: ValidRun
-) -> tuple[RunValue, ...]:
+def values_of(objective: Objective, runs: Iterable[StepRun], *, side: Side) -> tuple[RunValue, ...]:
     """Return the runs of an objective on one side in the order they were made, warm-up left out.
 
     Parameters
@@ -53,26 +49,22 @@ def values_of(
         Those of a step.
     side
         Which configuration.
-    valid_run
-        What a run must show to count.
     """
     digest = workload_digest(objective.workload)
     chosen = [run for run in runs if run.side is side and run.workload == digest and not run.is_warmup]
-    return tuple(
-        _value(objective, run, valid_run) for run in sorted(chosen, key=lambda run: (run.turn, run.run_id))
-    )
+    return tuple(_value(objective, run) for run in sorted(chosen, key=lambda run: (run.turn, run.run_id)))
 
 
-def _value(objective: Objective, run: StepRun, valid_run: ValidRun) -> RunValue:
+def _value(objective: Objective, run: StepRun) -> RunValue:
     metric = find_metric(objective.metric)
     prediction = run.predictions.get(metric.name)
-    reason = why_not(run, metric, valid_run)
+    reason = why_not(run, metric)
     value = None if reason else run_value(run.samples[metric.name], objective.aggregate, metric)
     known = prediction is not None and math.isfinite(prediction) and prediction > 0
     return RunValue(run_id=run.run_id, value=value, prediction=prediction if known else None, reason=reason)
 
 
-def why_not(run: StepRun, metric: Metric, valid_run: ValidRun) -> str:
+def why_not(run: StepRun, metric: Metric) -> str:
     """Return why a run does not count for a metric; empty where it does.
 
     Parameters
@@ -81,18 +73,12 @@ def why_not(run: StepRun, metric: Metric, valid_run: ValidRun) -> str:
         The run.
     metric
         What is asked of it.
-    valid_run
-        What a run must show to count.
     """
     if run.state is not RunState.VALID:
         return f"{run.state}: {run.reason}" if run.reason else str(run.state)
     samples = run.samples.get(metric.name, ())
     if not samples:
         return f"gave no {metric.words}"
-    most = valid_run.most_noise_fraction
-    # A loss falls and a count is small: their spread within a run is no noise.
-    if most is not None and metric.scale is Scale.QUANTITY and spread_fraction(samples) > most:
-        return f"noisy: spread of {100 * spread_fraction(samples):.3g} % within the run"
     return ""
 
 
@@ -129,21 +115,6 @@ _AGGREGATES: Mapping[Aggregate, Callable[[list[float]], float]] = {
     Aggregate.P95: _rank(0.95),
     Aggregate.P99: _rank(0.99),
 }
-
-
-def spread_fraction(samples: Sequence[float]) -> float:
-    """Return the spread of samples over their median, from the median absolute deviation [1].
-
-    Parameters
-    ----------
-    samples
-        Of one run.
-    """
-    finite = [each for each in samples if math.isfinite(each)]
-    middle = median(finite) if finite else 0.0
-    if middle == 0:
-        return 0.0
-    return _MAD_TO_SIGMA * median(abs(each - middle) for each in finite) / abs(middle)
 
 
 def counting(values: Iterable[RunValue]) -> tuple[str, ...]:

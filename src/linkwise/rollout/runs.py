@@ -49,9 +49,8 @@ class StepRun:
     configuration
         Digest of the configuration.
     turn
-        Place in the order of the runs of this workload in this step, warm-up included. Turns 2k and 2k + 1
-        are one pair of candidate and control, in the order A B B A over two pairs; without a control only
-        even turns are used. A run that takes the place of a cut one has its turn.
+        Place in the order of all runs of the step under one candidate, from 0 and without a gap. The k-th run
+        of the candidate and the k-th of the control are a pair, made in the order A B B A.
     is_warmup
         Whether it is left out of all verdicts, as planned beforehand.
     state

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
-from linkwise.rollout.plan import Rollout, Severity, Step
-from linkwise.rollout.runs import StepRun
+from linkwise.rollout.plan import Severity
 
-__all__ = ["Judge", "ObjectiveVerdict", "Outcome", "StepVerdict"]
+__all__ = ["ObjectiveVerdict", "Outcome", "StepVerdict"]
 
 
 class Outcome(StrEnum):
@@ -111,32 +107,3 @@ class StepVerdict:
             if each.severity is Severity.MUST and each.outcome is not Outcome.PASS
         ]
         return self.outcome is Outcome.INCONCLUSIVE and all(each.can_decide_later for each in undecided)
-
-
-class Judge(Protocol):
-    """Who says what evidence means: a pure function."""
-
-    def __call__(
-        self,
-        rollout: Rollout,
-        step: Step,
-        runs: Sequence[StepRun],
-        *,
-        baseline: Sequence[StepRun],
-        today: dt.date,
-    ) -> StepVerdict:
-        """Return the verdict of a step.
-
-        Parameters
-        ----------
-        rollout, step
-            What was asked.
-        runs
-            All runs of the step that have ended, under the candidate and the control of the rollout, in the
-            order they were started; none is left out.
-        baseline
-            Runs of the configuration that was promoted last, as they are stored; empty for none.
-        today
-            The calendar.
-        """
-        ...

@@ -218,3 +218,44 @@ say("done"); sys.exit(0)
     assert run.record.ending.outcome == "done"
     time.sleep(0.2)
     assert left_of(run.record.run_id) == []
+
+
+class Waiting:
+    """A queue that is named by lines such as ``queued 7`` and left by ``granted``."""
+
+    patience_s = 0.6
+
+    def heard(self, line):
+        word, _, job = line.partition(" ")
+        return job if word == "queued" else "" if word == "granted" else None
+
+    def reason(self, job):
+        return f"reason of {job}"
+
+
+def test_job_that_waits_in_a_queue_has_its_own_patience(tmp_path):
+    told = []
+    script = "print('queued 7', flush=True); time.sleep(0.4); print('granted', flush=True); ready(0, 1); say('done')"
+    run = play(script, tmp_path / "good", patience_s=0.3, queue=Waiting(), on_event=told.append)
+    assert run.record.ending.outcome is Outcome.DONE
+    assert {"event": "waiting", "job": "7"} in told
+    script = "print('queued 7', flush=True); time.sleep(60)"
+    ending = play(script, tmp_path / "never", patience_s=0.3, queue=Waiting()).record.ending
+    assert ending.outcome is Outcome.NOT_STARTED
+    assert ending.reason == "it was queued for 1 s (reason of 7); the job was stopped"
+
+
+def test_place_makes_sure_of_a_job_that_ended_badly_alone(tmp_path):
+    for script, is_made_sure in (("ready(0, 1); say('done')", False), ("sys.exit(3)", True)):
+        mark = tmp_path / f"mark-{is_made_sure}"
+        play(script, tmp_path / f"run-{is_made_sure}", stop=("touch", str(mark)))
+        assert mark.exists() is is_made_sure
+
+
+def test_refusal_of_a_node_is_the_reason_of_a_bench(tmp_path):
+    path = tmp_path / "run"
+    script = "sys.stderr.write('noise'); sys.exit(3)"
+    (path / "seen").mkdir(parents=True)
+    (path / "seen" / "refused-0.json").write_text('["n1: its Python has no torch"]')
+    ending = play(script, path, seen_in=path).record.ending
+    assert (ending.outcome, ending.reason) == (Outcome.NOT_STARTED, "n1: its Python has no torch")

@@ -13,6 +13,10 @@ __all__ = ["Ending", "Outcome", "ending_of"]
 _TORCHRUN_FAILURE = re.compile(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,7}) \(pid: \d{1,10}\)")
 _TORCHRUN_SIGNAL = re.compile(r"exitcode\s*:\s*(-\d{1,3})\b")
 _TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(\d{1,7})\b")
+_TORCHRUN_HOST = re.compile(r"^\s*host\s*:\s*(\S{1,255})")
+_LABEL = re.compile(r"(\d{1,6}): (.*)")
+"""What srun puts before each line of a task."""
+_LOST_NODE = re.compile(r"srun: error: Node failure on (\S{1,255})")
 _NO_TORCH = re.compile(r"No module named '?torch\b")
 _SECONDARY_SIGNALS = (signal.SIGTERM, signal.SIGABRT)
 """How torchrun stops the other ranks, and how gloo may end after a peer is gone."""
@@ -88,7 +92,10 @@ def ending_of(
 
 
 def _reason(failures: Sequence[Mapping[str, object]], output: Sequence[str]) -> str:
-    """Return the first cause: a rank that was killed, else the first error that echoes no other."""
+    """Return the first cause: a node or rank that is gone, else the first error that echoes no other."""
+    lost = next((match[1] for match in map(_LOST_NODE.search, output) if match), None)
+    if lost is not None:
+        return f"node {lost} does not answer any more: Slurm gave it up, and ended the job"
     killed = _killed(output)
     if killed:
         return killed
@@ -102,26 +109,33 @@ def _reason(failures: Sequence[Mapping[str, object]], output: Sequence[str]) -> 
 
 
 def _killed(output: Sequence[str]) -> str:
-    """Return which rank was ended by a signal, by torchrun's word.
+    """Return which rank was ended by a signal, by torchrun's word: its report, else the line before it.
 
-    Its summary names the rank; a line before that only which process of some node it was.
+    The line has the number of the rank on its node alone.
     """
-    rank, named, told = None, "", ""
+    by_line = ""
+    seen: dict[str, dict[str, str]] = {}
     for line in output:
-        if match := _TORCHRUN_RANK.search(line):
-            rank = int(match[1])
-        elif match := _TORCHRUN_FAILURE.search(line):
-            told = told or _of_signal(int(match[1]), f"a rank (local rank {match[2]} of its node)")
-        elif (match := _TORCHRUN_SIGNAL.search(line)) and rank is not None:
-            named = named or _of_signal(int(match[1]), f"rank {rank}")
-    return named or told
+        label, text = match.groups() if (match := _LABEL.match(line)) else ("", line)
+        report = seen.setdefault(label, {})
+        for name, pattern in (("host", _TORCHRUN_HOST), ("rank", _TORCHRUN_RANK)):
+            if match := pattern.search(text):
+                report[name] = match[1]
+        if match := _TORCHRUN_FAILURE.search(text):
+            where = f"a rank (local rank {match[2]} of {f'node {label}' if label else 'its node'})"
+            by_line = by_line or _killed_text(where, int(match[1]))
+        elif (match := _TORCHRUN_SIGNAL.search(text)) and "rank" in report:
+            host = f" on {report['host']}" if label and "host" in report else ""
+            if told := _killed_text(f"rank {report['rank']}", int(match[1]), host):
+                return told
+    return by_line
 
 
-def _of_signal(exit_code: int, who: str) -> str:
-    number = -exit_code
-    if number <= 0 or number in _SECONDARY_SIGNALS:
+def _killed_text(who: str, code: int, host: str = "") -> str:
+    """Return that a signal ended a rank; empty where none did, or one that torchrun sends to the others."""
+    if code >= 0 or -code in _SECONDARY_SIGNALS:
         return ""
-    return f"{who} was killed by signal {number} ({_signal_name(number)}){_memory(number)}"
+    return f"{who} was killed by signal {-code} ({_signal_name(-code)}){host}{_memory(-code)}"
 
 
 def _signal_name(number: int) -> str:

@@ -59,12 +59,15 @@ class State:
         Why it waits, or why it ended, in the words of the scheduler; may be empty.
     hosts
         Nodes it was given, where a scheduler chose them.
+    is_cancelled
+        Whether it was not the job that ended, but the scheduler that ended it.
     """
 
     phase: Phase
     exit_code: int | None = None
     reason: str = ""
     hosts: tuple[str, ...] = ()
+    is_cancelled: bool = False
 
 
 class LaunchPlace(Protocol):
@@ -262,6 +265,8 @@ def _run(
 
 _WAITS = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"))
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"))
+_LOST = re.compile(r"\*|down|fail|unknown", re.IGNORECASE)
+"""A star marks a node that does not answer."""
 _FIELD = re.compile(r"\b(JobState|Reason|ExitCode|NodeList)=(\S*)")
 
 
@@ -335,8 +340,20 @@ class SlurmLaunch:
         hosts = self._hosts(nodes) if nodes and nodes != "(null)" else ()
         if word in _RUNS:
             return State(phase=Phase.RUNNING, reason=reason, hosts=hosts)
-        why = "" if word in ("COMPLETED", "FAILED") else f"Slurm ended it: {word} {reason}".strip()
-        return State(phase=Phase.ENDED, exit_code=_code(found.get("ExitCode", "")), reason=why, hosts=hosts)
+        why = "" if word in ("COMPLETED", "FAILED") else self._why(word, reason, hosts)
+        code = _code(found.get("ExitCode", ""))
+        code = None if why and code == 0 else code  # of a lost node, say: the job has none of its own
+        return State(phase=Phase.ENDED, exit_code=code, reason=why, hosts=hosts, is_cancelled=bool(why))
+
+    def _why(self, word: str, reason: str, hosts: Sequence[str]) -> str:
+        """Return why Slurm ended a job, and which of its nodes do not answer."""
+        why = f"Slurm ended it: {word} {reason}".strip()
+        if word != "NODE_FAIL" or not hosts:
+            return why
+        said = self._said(("sinfo", "-h", "-N", "-n", ",".join(hosts), "-o", "%N %T"), None, None).stdout
+        states = dict(row for row in (line.split() for line in said.splitlines()) if len(row) == 2)
+        lost = [f"{node} is {state}" for node, state in states.items() if _LOST.search(state)]
+        return f"{why}, {', '.join(lost)}" if lost else why
 
     def _after(self, handle: str, said: str) -> State:
         """Return the state of a job that the controller has forgotten, by the accounting if there is one."""

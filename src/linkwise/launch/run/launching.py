@@ -31,6 +31,8 @@ TICK_S = 1.0
 """Between two turns of reading: more often costs more of a core than following may [s]."""
 LOOK_S = 2.0
 """Between two looks at the state of the job [s]."""
+REFUSED_S = 10.0
+"""How long a job may take to leave once a node refused it: a scheduler may wait for another one [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +98,8 @@ class Follow:
         Makes the text of the record.
     tell
         Called when steps were done.
+    tell_waiting
+        Called with the state and the handle of a job that waits in a queue, at every look.
     now
         The clock of the record.
     clock
@@ -110,6 +114,7 @@ class Follow:
     watch: Callable[[str], Watch]
     publish: Callable[[LaunchRecord], str]
     tell: Callable[[StepLog], None] = lambda _: None
+    tell_waiting: Callable[[State, str], None] = lambda *_: None
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(tz=dt.UTC)
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
@@ -125,6 +130,7 @@ class _Seen:
     looked_s: float = float("-inf")
     ranks: int = 0
     hosts: tuple[str, ...] = field(default_factory=tuple)
+    refused_s: float | None = None
     written_bytes: int = 0
     heard_s: float | None = None
 
@@ -254,14 +260,20 @@ def _cause_to_stop(record: LaunchRecord, to: Follow, seen: _Seen, state: State) 
         if now_s - seen.since_s > to.patience.queue_s:
             why = f" ({state.reason})" if state.reason else ""
             return _stopped(Outcome.NOT_STARTED, f"it was queued for {to.patience.queue_s:.0f} s{why}")
+        to.tell_waiting(state, record.handle)
         return None
     seen.running_s = now_s if seen.running_s is None else seen.running_s
+    if refusal := to.folder.refusal():
+        seen.refused_s = now_s if seen.refused_s is None else seen.refused_s
+        return (
+            _stopped(Outcome.NOT_STARTED, "; ".join(refusal)) if now_s - seen.refused_s > REFUSED_S else None
+        )
     if seen.ranks < wanted:
         seen.ranks = len({each.rank for each in to.folder.ranks()})
     if seen.ranks < wanted and now_s - seen.running_s > to.patience.start_s:
         return _stopped(
             Outcome.NOT_STARTED,
-            f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started",
+            f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started{_mute(to, seen)}",
         )
     return _silence(to, seen, now_s) if seen.ranks >= wanted else None
 
@@ -279,6 +291,13 @@ def _silence(to: Follow, seen: _Seen, now_s: float) -> Ending | None:
     return _stopped(Outcome.SILENT, words)
 
 
+def _mute(to: Follow, seen: _Seen) -> str:
+    """Return which of the nodes that a scheduler gave have said nothing."""
+    heard = {str(each.get("host")) for each in to.folder.nodes()}
+    mute = [each for each in seen.hosts if each not in heard]
+    return f"; nothing was heard of {', '.join(mute[:8])}" if mute else ""
+
+
 def _stopped(outcome: Outcome, reason: str) -> Ending:
     return Ending(outcome=outcome, reason=f"{reason}; the job was stopped")
 
@@ -289,11 +308,13 @@ def _ending(record: LaunchRecord, to: Follow, seen: _Seen, state: State) -> Endi
         pass
     if refusal := to.folder.refusal():
         return Ending(outcome=Outcome.NOT_STARTED, reason="; ".join(refusal), exit_code=state.exit_code)
-    if state.exit_code is None:
+    if state.exit_code is None and not state.is_cancelled:
         why = state.reason or "its processes are gone, and none wrote down how it ended"
         return Ending(outcome=Outcome.CUT, reason=why)
     if state.exit_code == _TIMED_OUT or "TIMEOUT" in state.reason:
         return Ending(outcome=Outcome.FAILED, reason="its time limit ended it", exit_code=state.exit_code)
+    if state.exit_code is None:
+        return Ending(outcome=Outcome.FAILED, reason=state.reason)
     ending = ending_of(exit_code=state.exit_code, is_complete=True, failures=(), output=to.folder.tail())
     if state.reason and ending.outcome is Outcome.FAILED:
         return replace(ending, reason=f"{state.reason}: {ending.reason}")

@@ -212,6 +212,10 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     seen = folder / "seen"
     seen.mkdir(exist_ok=True)
+    meeting = socket.socket() if wanted.get("meets") else None
+    if meeting is not None:
+        meeting.bind(("", 0))
+        here["port"] = meeting.getsockname()[1]
     _write(seen / f"node-{here['node']}.json", here)
     held, taken = _hold(here, wanted)
     with contextlib.ExitStack() as stack:
@@ -223,10 +227,21 @@ def main(arguments: Sequence[str]) -> int:
             _write(seen / f"refused-{here['node']}.json", refusal)
             sys.stderr.write("".join(f"linkwise: {each}\n" for each in refusal))
             return _REFUSED
+        if meeting is not None:
+            arguments = [*_rendezvous(seen, here, wanted), *arguments]
+            meeting.close()  # held until now, so that nobody else was given the port
         command = [sys.executable, "-m", "torch.distributed.run", *arguments]
         is_traced = wanted.get("device") == "cpu" and int(wanted["nodes"]) * int(wanted["per_node"]) > 1
         ranks = _Ranks(here["host"], per_node=int(wanted["per_node"]), is_traced=is_traced)
         return _watch(command, seen / f"ranks-{here['node']}.json", ranks)
+
+
+def _rendezvous(seen: Path, here: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return the options by which torchrun of all nodes meets at a port that was free on the first."""
+    first = json.loads((seen / "node-0.json").read_text(encoding="utf-8"))
+    shape = ["--nnodes", str(wanted["nodes"]), "--nproc-per-node", str(wanted["per_node"])]
+    place = ["--node-rank", str(here["node"]), "--master-addr", first["host"]]
+    return [*shape, *place, "--master-port", str(first["port"])]
 
 
 def _write(path: Path, value: object) -> None:
@@ -344,6 +359,8 @@ def _watch(command: Sequence[str], target: Path, ranks: _Ranks) -> int:
     look_at = 0.0
     while child.poll() is None:
         if time.monotonic() >= look_at:
+            if _is_over(target.parents[1]):
+                child.terminate()
             if (known := ranks.look(child.pid)) is not None:
                 with contextlib.suppress(OSError):  # a full disk must not end the one who watches
                     _write(target, known)
@@ -352,6 +369,15 @@ def _watch(command: Sequence[str], target: Path, ranks: _Ranks) -> int:
             child.wait(_TICK_S if ranks.is_complete else _SEARCH_S)
     code = child.returncode
     return code if code >= 0 else 128 - code
+
+
+def _is_over(folder: Path) -> bool:
+    """Return whether the launcher has written that the run ended: a scheduler may have lost this node."""
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        return bool(record["outcome"] != "running")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 from linkwise.launch.run.checks import Expected
 from linkwise.launch.run.record import recorded_settings
 
-__all__ = ["RENDEZVOUS_VARIABLES", "Command", "LocalPlace", "Place", "TorchJob"]
+__all__ = ["RENDEZVOUS_VARIABLES", "Command", "LocalPlace", "Place", "Queue", "TorchJob"]
 
 RENDEZVOUS_VARIABLES = (
     "MASTER_ADDR",
@@ -51,6 +52,35 @@ class TorchJob:
     device: str = "cpu"
 
 
+class Queue(Protocol):
+    """Where a job may wait before it starts."""
+
+    @property
+    def patience_s(self) -> float:
+        """Return how long it may wait there [s]."""
+        ...
+
+    def heard(self, line: str) -> str | None:
+        """Return what a line of output says: the name of a job that waits, nothing where it goes on.
+
+        Parameters
+        ----------
+        line
+            Of the output; ``None`` is returned where it says neither.
+        """
+        ...
+
+    def reason(self, job: str) -> str:
+        """Return why a job waits; may be empty.
+
+        Parameters
+        ----------
+        job
+            Its name.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """What is started.
@@ -64,14 +94,23 @@ class Command:
     unset
         Variables of the environment that the job must not see.
     expected
-        What its ranks must be seen to be, by the processes that the kernel shows here; ``None`` where they
-        run on other machines, or are of no torch.
+        What its ranks must be seen to be; ``None`` where they are of no torch.
+    seen_in
+        The run folder in which agents of nodes write what ranks they see; ``None`` where the processes that
+        the kernel shows here are those of the job.
+    queue
+        Where the job may wait first; ``None`` where it starts at once.
+    stop
+        What is run once a job ended that did not end well, to be sure that nothing of it goes on.
     """
 
     argv: tuple[str, ...]
     settings: Mapping[str, str]
     unset: tuple[str, ...] = ()
     expected: Expected | None = None
+    seen_in: Path | None = None
+    queue: Queue | None = None
+    stop: tuple[str, ...] = ()
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of the job.

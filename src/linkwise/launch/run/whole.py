@@ -13,7 +13,7 @@ from pathlib import Path
 
 from linkwise.errors import InputError
 from linkwise.launch.run.launch_folder import LaunchFolder
-from linkwise.launch.run.launch_place import LaunchPlace
+from linkwise.launch.run.launch_place import LaunchPlace, State
 from linkwise.launch.run.launch_record import LaunchRecord
 from linkwise.launch.run.launching import Follow, LaunchPatience, Watch, begin, follow
 from linkwise.launch.run.preflight import look_at
@@ -66,6 +66,8 @@ class Audience:
         Who follows the logs, by run folder and handle of the job.
     tell
         Called when steps were done.
+    tell_waiting
+        Called with the state and the handle of a job that waits in a queue.
     say
         Called with a sentence on what happens.
     """
@@ -73,6 +75,7 @@ class Audience:
     publish: Callable[[LaunchRecord], str]
     watch: Callable[[Path, str], Watch]
     tell: Callable[[LaunchRecord, StepLog], None] = lambda _record, _steps: None
+    tell_waiting: Callable[[State, str], None] = lambda *_: None
     say: Callable[[str], None] = lambda _: None
 
 
@@ -154,6 +157,7 @@ def _follow_of(record: LaunchRecord, site: LaunchSite, folder: LaunchFolder, aud
         watch=lambda handle: audience.watch(folder.path, handle),
         publish=audience.publish,
         tell=lambda steps: audience.tell(record, steps),
+        tell_waiting=audience.tell_waiting,
     )
 
 
