@@ -273,3 +273,14 @@ def test_wrong_use_is_told_and_nothing_is_begun(file, measure, capsys, words, to
     assert told in error
     assert "Traceback" not in error
     assert not measure.measured
+
+
+@pytest.mark.parametrize(("kind", "word"), [("junit", "<testsuites"), ("ctrf", '"reportFormat"')])
+def test_verdicts_of_the_log_are_written_for_ci(file, measure, capsys, kind, word):
+    call("run", "rollout.yaml")
+    capsys.readouterr()
+    assert call("log", "rollout.yaml", "--export", kind) == ExitCode.DONE
+    told = capsys.readouterr().out
+    assert word in told
+    assert "all-reduce" in told
+    assert status(capsys)["head"]["digest"] in told

@@ -133,7 +133,7 @@ def ground(folder, plan, *, measure=None, clock=None, where=None, tell=None, sig
         store=store,
         load=lambda: loaded(plan() if callable(plan) else plan, folder / "rollout.yaml"),
         measure=measure or Processes(),
-        who="tester@host",
+        who="tester@control-7",
         runs=folder / "runs",
         promoted=folder / "promoted.json",
         clock=clock,

@@ -4,14 +4,17 @@ import datetime as dt
 import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from linkwise.errors import ExitCode, InputError
 from linkwise.rollout import actions
+from linkwise.rollout.canonical import canonical_text
 from linkwise.rollout.carrying import roll_back
 from linkwise.rollout.deciding import Said, approve, suspend, waive
 from linkwise.rollout.decisions import BOOKKEEPING, Kind
+from linkwise.rollout.kept_configuration import put_back
 from linkwise.rollout.plan import (
     Against,
     Configuration,
@@ -608,8 +611,6 @@ def test_files_of_a_configuration_come_back_as_they_were_kept(tmp_path):
         def measure(self, request):
             job.write_text("model: spoiled\n")
             if request.side is Side.PROMOTED:
-                from pathlib import Path
-
                 path = Path(request.configuration.job)
                 seen["job"], seen["model"] = path.read_text(), (path.parent / "../models/m.json").read_text()
             return super().measure(request)
@@ -637,3 +638,35 @@ def test_a_measure_cannot_say_that_its_run_was_another_one(tmp_path):
         assert run.step == "one"
         assert run.configuration == DIGESTS[run.side]
         assert run.samples[METRIC]
+
+
+def test_a_run_that_another_host_keeps_is_left_to_it_unless_that_is_lost(tmp_path):
+    class Killed(Processes):
+        def measure(self, request):
+            if len(self.measured) == 2:
+                raise KeyboardInterrupt
+            return super().measure(request)
+
+    first = replace(ground(tmp_path, one_step(), measure=Killed()), host="login-1")
+    with pytest.raises(KeyboardInterrupt):
+        carry(first)
+    there = replace(ground(tmp_path, one_step()), host="login-2", runs=tmp_path / "other-runs")
+    with pytest.raises(InputError, match=r"was started on login-1 .* give --lost-host login-1"):
+        carry(there)
+    assert carry(replace(there, lost_hosts=frozenset({"login-1"}))).progress.is_promoted
+    states = [run.state for run in there.store.record("change").runs]
+    assert states.count(RunState.CUT) == 1
+
+
+@pytest.mark.parametrize("name", ["/etc/linkwise-test", "../../../../../../etc/linkwise-test"])
+def test_a_kept_file_is_written_into_its_folder_only(tmp_path, name):
+    kept = canonical_text(
+        {"digest": "x", "settings": {}, "layout": {}, "python": "", "command": [], "job": "j", "script": "",
+         "files": {name: "no"}}
+    )  # fmt: skip
+    try:
+        put_back(kept, tmp_path / "home")
+    except InputError as error:
+        assert "outside" in str(error)
+    assert not Path("/etc/linkwise-test").exists()
+    assert not [path for path in tmp_path.parent.glob("etc/*")]

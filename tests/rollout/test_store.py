@@ -125,6 +125,7 @@ def test_a_transaction_that_fails_leaves_nothing(where):
     store.close()
 
 
+@pytest.mark.full
 @pytest.mark.requires("postgresql")
 def test_killed_on_a_server_the_next_one_goes_on(tmp_path, postgres):
     kill_at_random(tmp_path, "0.008", postgres, kills=3, draw=random.Random(1))
@@ -133,6 +134,7 @@ def test_killed_on_a_server_the_next_one_goes_on(tmp_path, postgres):
     store.close()
 
 
+@pytest.mark.full
 @pytest.mark.requires("postgresql")
 def test_two_at_once_on_a_server_are_one_and_a_refusal(tmp_path, postgres):
     first = start(tmp_path, "0.01", postgres)

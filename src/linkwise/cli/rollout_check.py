@@ -30,7 +30,7 @@ __all__ = ["check"]
 @click.option(
     "--records",
     type=click.Path(path_type=Path),
-    metavar="DIR",
+    metavar="DIR|FILE",
     help="Recorded runs, as for replay, whose spread is the noise.",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -85,10 +85,10 @@ def _noise(
 ) -> tuple[dict[str, StatedNoise], StatedNoise]:
     """Return the noise by objective, stated over recorded, and that of all others."""
     from linkwise.rollout.checking_power import ASSUMED_NOISE_FRACTION, StatedNoise, recorded_noise
+    from linkwise.rollout.evidence_files import read_evidence
     from linkwise.rollout.metrics import parse_ratio
-    from linkwise.rollout.recorded_runs import read_recorded
 
-    found = {} if records is None else recorded_noise(rollout, read_recorded(records, rollout))
+    found = {} if records is None else recorded_noise(rollout, read_evidence(records, rollout))
     assumed = StatedNoise(fraction=ASSUMED_NOISE_FRACTION, basis="assumed")
     names = [each.name for each in rollout.objectives]
     for text in given:

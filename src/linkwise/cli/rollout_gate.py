@@ -22,7 +22,7 @@ def _evidence(command: Callable[..., Any]) -> Callable[..., Any]:
     records = click.option(
         "--records",
         type=click.Path(path_type=Path),
-        metavar="DIR",
+        metavar="DIR|FILE",
         help="Judge recorded runs, as replay does, instead of the decision log.",
     )
     store = click.option(
@@ -107,9 +107,9 @@ def _asked(file: str, step: str, *, records: Path | None, store: str | None, tod
     rollout = _rollout(file)
     check_step(rollout, step)
     if records is not None:
-        from linkwise.rollout.recorded_runs import read_recorded
+        from linkwise.rollout.evidence_files import read_evidence
 
-        return gate_of_records(rollout, step, read_recorded(records, rollout), today=today)
+        return gate_of_records(rollout, step, read_evidence(records, rollout), today=today)
     from linkwise.cli.rollout_opened import open_rollout
     from linkwise.rollout.progress import progress_of
 

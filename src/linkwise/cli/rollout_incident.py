@@ -104,13 +104,19 @@ def _collect(file: str, opened: Opened, target: Path, *, is_redacted: bool, name
     return collected
 
 
+_PLURALS = {"address": "addresses"}
+
+
 def _tell(opened: Opened, target: Path, collected: Collected) -> None:
+    from linkwise.report.wording import counted
+
     click.echo(f"{target}: {len(collected.files)} files, sha256 {collected.digest}")
     if collected.redacted is None:
         click.echo("names were left in: keep it inside the house")
     else:
         counts = ", ".join(
-            f"{each['names']} {kind} at {each['places']} places" for kind, each in collected.redacted.items()
+            f"{counted(each['names'], kind, _PLURALS.get(kind))} at {counted(each['places'], 'place')}"
+            for kind, each in collected.redacted.items()
         )
         click.echo(f"taken out: {counts or 'nothing'}")
     for name, why in collected.left_out:

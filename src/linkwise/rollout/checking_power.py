@@ -28,7 +28,9 @@ __all__ = [
 
 ASSUMED_NOISE_FRACTION = 0.03
 """Spread between runs where nobody says another: assumed, for times on a fabric that is shared [1]."""
-_TRIALS = 500
+_MOST_TRIALS, _LEAST_TRIALS = 500, 100
+_SIMULATED_RUNS = 15_000
+"""Runs of all trials of a bar, at most: a check is waited for [1]."""
 _SEED = 1
 _LEAST_PASSED = 0.8
 _MOST_MISSED = 0.02
@@ -135,7 +137,10 @@ def _power(
     healthy, bad = _truths(comparison, noise.fraction)
     at_bar = comparison if _is_to_healthy(comparison) else replace(comparison, bar=1.0)
 
-    def simulated(truth: float, plan: Rollout = rollout, trials: int = _TRIALS) -> GatePower:
+    most = rollout.sampling.most_repeats
+    at_first = max(_LEAST_TRIALS, min(_MOST_TRIALS, _SIMULATED_RUNS // most))
+
+    def simulated(truth: float, plan: Rollout = rollout, trials: int = at_first) -> GatePower:
         spread = Noise(spread_fraction=noise.fraction)
         return gate_power(plan, objective, at_bar, truth=truth, noise=spread, trials=trials, seed=_SEED)
 

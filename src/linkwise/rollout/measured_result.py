@@ -117,6 +117,7 @@ def _collectives(told: Mapping[str, Any]) -> MeasuredResult:
     times: list[float] = []
     bandwidths: list[float] = []
     predicted: list[float] = []
+    predicted_s: list[float] = []
     noise: list[float] = []
     wrong = 0
     for row in told["rows"]:
@@ -127,11 +128,14 @@ def _collectives(told: Mapping[str, Any]) -> MeasuredResult:
         noise.append(_noise_fraction(samples))
         wrong += row["wrong"] or 0
         if row.get("predicted"):
+            predicted_s.append(row["predicted"]["time_s"])
             predicted.append(moved / row["predicted"]["time_s"])
     found = _bench(
         told,
         {"collective.busbw": bandwidths, "collective.time": times},
-        predictions={"collective.busbw": median(predicted)} if predicted and _is_known(told) else {},
+        predictions={"collective.busbw": median(predicted), "collective.time": median(predicted_s)}
+        if predicted and _is_known(told)
+        else {},
         noise_fractions=dict.fromkeys(("collective.busbw", "collective.time"), median(noise)),
     )
     return (
@@ -168,7 +172,7 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
     steps = told["samples"][WARM_UP_STEPS:]
     times_s = [step["time_s"] for step in steps]
     tokens = predicted["tokens_per_step"]
-    losses = [step["loss"] for step in steps if step.get("loss") is not None]
+    losses = [float(step["loss"]) for step in steps if step.get("loss") is not None]
     found = _of_steps(times_s, tokens=tokens, losses=losses)
     known = _of_steps([predicted["step_time_s"]], tokens=tokens, losses=[]) if _is_known(expected) else {}
     is_done = told["outcome"] == "done"

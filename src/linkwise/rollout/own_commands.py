@@ -19,6 +19,7 @@ from linkwise.rollout.kept_process import KeptProcess, find_process, start_proce
 from linkwise.rollout.measured_result import MeasuredResult, read_result
 from linkwise.rollout.measuring import RunRequest
 from linkwise.rollout.plan import WorkloadKind
+from linkwise.rollout.priced import asked_samples
 from linkwise.rollout.run_command import run_command
 from linkwise.rollout.run_documents import cluster_text, job_text
 from linkwise.rollout.runs import RunState, StepRun
@@ -143,10 +144,11 @@ class OwnCommands:
             state = RunState.CUT if code == 130 else RunState.FAILED
             return _run_of(request, started, state, f"exit code {code}: {said}", ended)
         state, reason = judged_state(request, found)
+        samples, predictions = asked_samples(request, found)
         return replace(
             _run_of(request, started, state, reason, ended),
-            samples={name: found.samples[name] for name in request.metrics if name in found.samples},
-            predictions={n: found.predictions[n] for n in request.metrics if n in found.predictions},
+            samples=samples,
+            predictions=predictions,
             gpu_s=found.ranks * found.duration_s,
             gpus=found.ranks,
             nodes=found.hosts,

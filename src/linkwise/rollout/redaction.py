@@ -7,10 +7,12 @@ the others by their form.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 __all__ = ["Redactor"]
 
@@ -23,6 +25,12 @@ _KEPT_ADDRESSES = frozenset({"127.0.0.1", "0.0.0.0", "255.255.255.255", "::1", "
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _HEX = r"[0-9a-fA-F]{1,4}"
 _SECRETLY_NAMED = r"(?i:\b(?:\w*(?:token|secret|passw(?:or)?d|api_?key)\w*)\b[\"']?\s*[=:]\s*[\"']?)"
+_TELLING = {
+    "secret": re.compile(r"(?i)token$|secret|passw(or)?d|api_?key"),
+    "serial": re.compile(r"(?i)serial"),
+}
+"""Keys of JSON whose values are names, whatever they look like."""
+_ESCAPE = re.compile(r"(\\+(?:[nrtbf\"/]|u[0-9a-fA-F]{4}))")
 _DOMAINS = "com|org|net|io|ai|edu|gov|local|lan|internal|intra|corp|cloud|cluster"
 _FORMS = (
     _SECRETLY_NAMED + r"(?P<secret>[^\s\"',;}]+)",
@@ -82,9 +90,40 @@ class Redactor:
         Parameters
         ----------
         text
-            The text.
+            The text. Where it is JSON, or lines of it, names are taken out of the values, so that none hides
+            behind an escape; its blanks are not kept.
         """
-        return self._pattern.sub(self._replaced, text)
+        if text.lstrip()[:1] in ("{", "["):
+            try:
+                return self._json(text) + "\n" * text.endswith("\n")
+            except (ValueError, RecursionError):
+                lines = text.splitlines(keepends=True)
+                if len(lines) > 1:
+                    return "".join(map(self.redact, lines))
+        # What looks like an escape in other text is a border, too: a log may hold a piece of JSON.
+        parts = _ESCAPE.split(text)
+        return "".join(
+            part if place % 2 else self._pattern.sub(self._replaced, part) for place, part in enumerate(parts)
+        )
+
+    def _json(self, text: str) -> str:
+        found = json.loads(text)
+        return json.dumps(self._value(found))
+
+    def _value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.redact(value)
+        if isinstance(value, dict):
+            return {self.redact(name): self._under(name, each) for name, each in value.items()}
+        return [self._value(each) for each in value] if isinstance(value, list) else value
+
+    def _under(self, name: str, value: Any) -> Any:
+        """Return a value without names; that of a key which says what it is goes as a whole."""
+        kind = next((kind for kind, keys in _TELLING.items() if keys.search(name)), None)
+        if kind is None or not isinstance(value, str) or not value:
+            return self._value(value)
+        self.places[kind] += 1
+        return self._pseudonym(kind, value)
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:

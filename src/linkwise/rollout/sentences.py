@@ -71,6 +71,8 @@ def _measured(metric: Metric, compared: Compared) -> str:
     against = compared.comparison.against
     what = metric.words[:1].upper() + metric.words[1:]
     unit = "pairs of runs" if against is Against.CONTROL else "runs"
+    if compared.value is None or not math.isfinite(compared.value):
+        return f"{what} is no number in half of {compared.count} {unit} or more"
     value, low, high = (
         _shown(each, metric, against) for each in (compared.value, compared.low, compared.high)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -58,7 +59,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     collectives.measure(session, plan)
     _measure_own(session, plan)
     torch.manual_seed(_SEED)
-    mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=("pipeline", "data", "tensor"))
+    mesh = _mesh_of(plan)
     cut = _pipelined(plan, mesh) if mesh["pipeline"].size() > 1 else _whole(plan, mesh)
     optimizer = torch.optim.SGD(cut.parameters, lr=_LEARNING_RATE, foreach=False)
     generator = torch.Generator().manual_seed(_SEED + mesh["data"].get_local_rank())
@@ -82,6 +83,24 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     for link, values in after.items():
         sent, packets = (a - b for a, b in zip(values, before[link], strict=True))
         session.tell("counted step", link=link, bytes=sent, packets=packets)
+
+
+def _mesh_of(plan: Mapping[str, Any]) -> DeviceMesh:
+    """Return the mesh of the plan, whose groups wait no longer than that of all ranks.
+
+    Notes
+    -----
+    A mesh that makes its own groups gives them torch's timeout, half an hour, whatever init_process_group was
+    told; and the sends and receives of gloo keep the one that their group was made with.
+    """
+    ranks = torch.tensor(plan["mesh"], dtype=torch.int)
+    timeout = dt.timedelta(seconds=float(plan["timeout_s"]))
+    groups = []
+    for dimension in range(ranks.dim()):
+        rows = ranks.movedim(dimension, -1).reshape(-1, ranks.shape[dimension]).tolist()
+        groups.append(dist.new_subgroups_by_enumeration(rows, timeout=timeout)[0])
+    names = ("pipeline", "data", "tensor")
+    return DeviceMesh.from_group(groups, "cpu", mesh=ranks, mesh_dim_names=names)
 
 
 def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) -> None:
