@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
-from linkwise.network.gloo import GLOO_OPERATIONS
 from linkwise.rollout.metrics import PLACES, Metric, Scale, find_metric, format_metric, place_kind
 from linkwise.rollout.plan import (
     Against,
@@ -61,12 +60,8 @@ def _not_measured(rollout: Rollout, objective: Objective, metric: Metric, key: s
     """Yield remarks on metrics that nobody would give samples of."""
     kind, place = objective.workload.kind, place_kind(rollout.scope.place)
     if kind not in PLACES[place]:
-        text = f"nothing measures {kind} on {place}; it can do {', '.join(sorted(PLACES[place]))}"
+        text = f"nothing measures {kind} on {place} in a rollout; it does {', '.join(sorted(PLACES[place]))}"
         yield Remark(level=Level.FAULT, key=f"{key}.workload.kind", text=text)
-    strange = [each for each in objective.workload.operations if each not in GLOO_OPERATIONS]
-    if place == "lab" and strange:
-        text = f"a lab runs gloo, which has no {strange[0]}; it has {', '.join(GLOO_OPERATIONS)}"
-        yield Remark(level=Level.FAULT, key=f"{key}.workload.operations", text=text)
     if metric.needs_prices and not rollout.scope.prices:
         text = f"{metric.name} hangs on prices and the scope names none; add prices: PATH to it"
         yield Remark(level=Level.FAULT, key="scope.prices", text=text)

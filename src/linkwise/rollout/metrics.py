@@ -22,12 +22,9 @@ __all__ = [
     "place_kind",
 ]
 
-PLACES: Mapping[str, frozenset[WorkloadKind]] = {
-    "local": frozenset(WorkloadKind),
-    "slurm": frozenset(WorkloadKind),
-    "lab": frozenset({WorkloadKind.COLLECTIVES, WorkloadKind.JOB, WorkloadKind.ENDPOINT}),
-}
-"""Where jobs run, and what work can be measured there."""
+_RUN = frozenset(WorkloadKind) - {WorkloadKind.ENDPOINT}
+PLACES: Mapping[str, frozenset[WorkloadKind]] = {"local": _RUN, "slurm": _RUN, "lab": _RUN}
+"""Where jobs run, and what work a rollout measures there: nothing runs on a server that is only read."""
 
 
 class Scale(StrEnum):

@@ -199,9 +199,11 @@ def judged_state(request: RunRequest, found: MeasuredResult) -> tuple[RunState, 
     """
     if not found.is_done:
         return RunState.FAILED, found.reason
-    unlike = [*_unlike(request, found)]
-    if found.is_as_planned is False:
-        unlike.insert(0, found.reason)
+    left_out = request.valid_run.left_out
+    unlike = [words for name, words in found.unlike.items() if name not in left_out]
+    if found.is_as_planned is False and not found.unlike:
+        unlike.append(found.reason or "it is not what was planned")
+    unlike += _unlike(request, found)
     return (RunState.INVALID, "; ".join(unlike)) if unlike else (RunState.VALID, "")
 
 

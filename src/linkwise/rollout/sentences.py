@@ -127,11 +127,8 @@ def step_sentence(
         return f"{step}: no data, for nothing in it must hold."
     open_names = [each.objective for each in must if each.outcome is not Outcome.PASS]
     if outcome is Outcome.PASS:
-        count = (
-            "the one objective that must hold does"
-            if len(must) == 1
-            else f"all {len(must)} that must hold do"
-        )
+        every = f"all {len(must)} objectives that must hold do"
+        count = "the one objective that must hold does" if len(must) == 1 else every
         text = f"{step}: pass, {count}."
     else:
         because = ", ".join(each.objective for each in must if each.outcome is outcome)
