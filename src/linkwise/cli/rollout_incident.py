@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import socket
 from pathlib import Path
@@ -79,7 +78,7 @@ def _collect(file: str, opened: Opened, target: Path, *, is_redacted: bool, name
     contents = opened.store.contents(opened.name)
     record = record_of(contents)
     host = socket.gethostname()
-    redactor = redactor_of(opened.loaded, record, people=[getpass.getuser()], hosts=[host])
+    redactor = redactor_of(opened.loaded, record, people=[who().partition("@")[0]], hosts=[host])
     gathering = Gathering(
         loaded=opened.loaded,
         contents=contents,
