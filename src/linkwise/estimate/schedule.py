@@ -163,6 +163,27 @@ def gpipe_hops_s(
 
 
 @term(
+    "1",
+    "max(0, 1 - 2/m) where stages inside a domain lie between those across, else max(0, 1 - 1/p - 1/m)",
+    "derived: the k + 1 micro-batches in flight between k + 1 stages wait for 2 k hops, the slowest such loop "
+    "counts; equal to the schedule played through (tests/estimate/test_schedule.py)",
+)
+def hop_loop_fraction(
+    micro_batches: Floats, pipeline: Floats, hop_share_across: Floats, stages_per_domain: Floats
+) -> Floats:
+    """Return the share of a stage's exchanges that 1F1B waits for after it is filled, no hop sent ahead.
+
+    Notes
+    -----
+    A stage takes its next micro-batch once the one before it came back: of a loop over k hops of equal time h, 2 k h
+    for k + 1 micro-batches. Beside `slowest_exchange_s`, which counts two neighbours.
+    """
+    mixed = (hop_share_across > 0) & (stages_per_domain > 1.0)
+    loop = np.where(mixed, 1.0 - 2.0 / micro_batches, 1.0 - 1.0 / pipeline - 1.0 / micro_batches)
+    return np.maximum(loop, 0.0)
+
+
+@term(
     "s",
     "2 v hops per micro-batch left exposed, and 2 (p - 1) hops to fill and drain; GPipe overlaps the "
     "steady part",
@@ -311,6 +332,7 @@ TERMS = (
     bubble_s,
     slowest_exchange_s,
     gpipe_hops_s,
+    hop_loop_fraction,
     pipeline_s,
     optimizer_s,
     known_s,

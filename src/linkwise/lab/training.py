@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,10 +13,11 @@ from linkwise.errors import InputError
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.job_inputs import checked_layout, fixed_columns, layout_columns
 from linkwise.estimate.terms import TERMS
-from linkwise.lab.bench import Host, TierBytes, payload_of, tier_bytes
+from linkwise.lab.bench import TierBytes, host_calls, host_of, payload_of, tier_bytes
+from linkwise.lab.calibration import Calibration, calibrated, calibration_calls
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import JobEnd, JobRequest
-from linkwise.lab.routes import counter_of, links_of, payload_bytes_per_s
+from linkwise.lab.routes import Tier, counter_of, links_of
 from linkwise.lab.traffic import (
     ELEMENT_BYTES,
     StepCall,
@@ -25,11 +26,9 @@ from linkwise.lab.traffic import (
     mesh_of,
     parameters_of,
     step_loads,
-    traffic_of,
 )
 from linkwise.layout import Layout, Recompute, Schedule
 from linkwise.model import AttentionKind, QueryKeyNorm, make_model, parameter_counts
-from linkwise.network.gloo import gloo_time_s
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -39,16 +38,19 @@ __all__ = [
     "LabJob",
     "RunResult",
     "StepTime",
+    "WorkAlone",
     "lab_job",
-    "own_layer_s",
     "predicted_step",
     "run_request",
     "run_result",
     "small_job",
+    "work_alone",
 ]
 
 MOST_PARAMETERS = 20_000_000
 """What several processes on few cores really compute within the time that is slept (assumed) [1]."""
+_LEAST_HIDDEN = 1e-9
+"""What a bucket that is sent while others are ready hides at least; 1 in all would say that nothing is [1]."""
 _NO_OVERLAP = 1.0
 """Exponent of fully sharded overlap at which traffic adds to computing: without streams, as on a CPU, torch's
 fully_shard waits for every gather and scatter [1]."""
@@ -83,6 +85,23 @@ class LabJob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkAlone:
+    """What the small model really computes when nothing is sent, all ranks at once.
+
+    Parameters
+    ----------
+    forward_s, backward_s
+        Of a layer and micro-batch, beside what is slept [s].
+    update_s
+        Of the optimizer, beside what is slept [s].
+    """
+
+    forward_s: float
+    backward_s: float
+    update_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepTime:
     """A predicted step.
 
@@ -110,7 +129,7 @@ class RunResult:
         Of each measured step, of the slowest rank [s].
     tiers
         Bytes of a step by tier.
-    host
+    calibration, alone
         What was measured first.
     wall_s
         Of the whole job, its start included [s].
@@ -120,7 +139,8 @@ class RunResult:
     steps_s: tuple[float, ...]
     losses: tuple[float, ...]
     tiers: tuple[TierBytes, ...]
-    host: Host
+    calibration: Calibration
+    alone: WorkAlone
     wall_s: float
 
     @property
@@ -193,8 +213,8 @@ def lab_job(job: Job, cluster: Cluster, design: LabDesign) -> LabJob:
     )
 
 
-def own_layer_s(run: LabJob, end: JobEnd) -> tuple[float, float]:
-    """Return what a layer really computes forward and backward, measured before the steps [s].
+def work_alone(run: LabJob, end: JobEnd) -> WorkAlone:
+    """Return what the small model really computes, measured before the steps.
 
     Parameters
     ----------
@@ -202,14 +222,28 @@ def own_layer_s(run: LabJob, end: JobEnd) -> tuple[float, float]:
         The job.
     end
         How it ended.
+
+    Notes
+    -----
+    The ranks of a stage compute at the same time, and share the cores where they are more than those.
     """
-    told = next(each["times_s"] for each in end.events if each["event"] == "own")
-    layers = run.job.model.layers // run.layout.pipeline
-    forward_s, backward_s = (statistics.median(each[way] for each in told) / layers for way in (0, 1))
-    return forward_s, backward_s
+    told = [each for each in end.events if each["event"] == "alone"]
+    steps = [
+        [max(ways) for ways in zip(*ranks, strict=True)]
+        for ranks in zip(*(each["times_s"] for each in told), strict=True)
+    ]
+    forward_s, backward_s, update_s = (statistics.median(each[way] for each in steps) for way in range(3))
+    at_once = len(told) // run.layout.pipeline
+    share = max(1.0, at_once / told[0]["cores"])
+    passes = run.micro_batches * run.job.model.layers // run.layout.pipeline
+    return WorkAlone(
+        forward_s=share * forward_s / passes,
+        backward_s=share * backward_s / passes,
+        update_s=share * update_s,
+    )
 
 
-def predicted_step(run: LabJob, design: LabDesign, host: Host, own_s: tuple[float, float]) -> StepTime:
+def predicted_step(run: LabJob, design: LabDesign, calibration: Calibration, alone: WorkAlone) -> StepTime:
     """Return the step of a job in a lab: the terms of every estimate, on gloo's times instead of NCCL's.
 
     Parameters
@@ -218,53 +252,79 @@ def predicted_step(run: LabJob, design: LabDesign, host: Host, own_s: tuple[floa
         The job.
     design
         The lab.
-    host
-        What was measured of the machine.
-    own_s
-        As `own_layer_s` gives it [s].
+    calibration
+        What its calls cost here.
+    alone
+        What the small model really computes.
 
     Notes
     -----
     Computing is what is slept and what the small model really computes; what the host and a framework add on
     GPUs is not emulated and left out. Of calls that several groups make at once, links carry all.
     """
-
-    def call_s(call: StepCall) -> float:
-        return gloo_time_s(
-            loads_of(call, design),
-            lambda link: payload_bytes_per_s(design, link, loopback_bytes_per_s=host.loopback_bytes_per_s),
-            rounds=traffic_of(call).rounds,
-            round_s=host.round_s,
-        )
-
-    def longest_s(part: str) -> float:
-        return max((call_s(call) for call in run.calls if call.part == part), default=0.0)
-
-    sharded = [call for call in run.calls if run.layout.zero_stage == 3 and call.part != "tensor"]
-    tensor_s, hop_s = longest_s("tensor"), longest_s("hop")
+    call_s = {call: calibration.time_s(call, design) for call in run.calls}
+    tensor_s = max((call_s[call] for call in run.calls if call.part == "tensor"), default=0.0)
+    across_s, inside_s = _hops_s(run, design, call_s)
+    backward_s = run.backward_s + alone.backward_s
+    stage_layers = run.job.model.layers // run.layout.pipeline
     values = {
-        "layer_forward_s": run.forward_s + own_s[0],
-        "layer_backward_s": run.backward_s + own_s[1],
+        "layer_forward_s": run.forward_s + alone.forward_s,
+        "layer_backward_s": backward_s,
         "layer_recompute_s": 0.0,
         "logits_s": 0.0,
         "tensor_collective_s": tensor_s,
         "layer_tensor_s": 4 * tensor_s,
         "layer_context_s": 0.0,
         "layer_expert_s": 0.0,
-        "hop_across_s": hop_s,
-        "hop_inside_s": hop_s,
-        "gradient_all_reduce_s": longest_s("gradients"),
-        "sharded_traffic_s": sum(call.count * call_s(call) for call in sharded),
+        "hop_across_s": across_s,
+        "hop_inside_s": inside_s,
+        "gradient_all_reduce_s": _gradients_s(run, call_s),
+        "gradient_exposed_fraction": _last_bucket_fraction(run),
+        "gradient_window_s": (stage_layers - 1) * backward_s,
+        "sharded_traffic_s": sum(call.count * call_s[call] for call in run.calls if call.part != "tensor"),
         "shard_overlap_exponent": _NO_OVERLAP,
         "expert_gradient_s": 0.0,
-        "optimizer_s": run.optimizer_s,
+        "optimizer_s": run.optimizer_s + alone.update_s,
     }
+    placed = _table(run.job, run.cluster, run.layout)
+    values["hop_exposed_fraction"] = placed.fixed("hop_loop_fraction")
     table = _table(run.job, run.cluster, run.layout, values)
     parts = ("compute_s", "tensor_s", "bubble_s", "pipeline_s", "data_s", "optimizer_s")
     return StepTime(
         time_s=table.fixed("known_s"),
         parts={name.removesuffix("_s"): table.fixed(name) for name in parts},
     )
+
+
+def _hops_s(run: LabJob, design: LabDesign, call_s: Mapping[StepCall, float]) -> tuple[float, float]:
+    """Return the longest hop between nodes and inside one."""
+    hops = {True: 0.0, False: 0.0}
+    for call in run.calls:
+        if call.part == "hop":
+            is_across = any(link.tier is not Tier.INSIDE for link in loads_of(call, design))
+            hops[is_across] = max(hops[is_across], call_s[call])
+    return hops[True], hops[False]
+
+
+def _gradients_s(run: LabJob, call_s: Mapping[StepCall, float]) -> float:
+    """Return what the gradients of the slowest stage take."""
+    stages: dict[object, float] = {}
+    for call in run.calls:
+        if call.part == "gradients":
+            stages[call.groups] = stages.get(call.groups, 0.0) + call.count * call_s[call]
+    return max(stages.values(), default=0.0)
+
+
+def _last_bucket_fraction(run: LabJob) -> float:
+    """Return the share of the gradients that are ready only after all computing.
+
+    DistributedDataParallel sends buckets of a layer as they fill; beside tensor parallelism fully_shard reduces
+    each layer before it goes on to the next.
+    """
+    if run.layout.tensor > 1:
+        return 1.0
+    buckets = max((call.count for call in run.calls if call.part == "gradients"), default=1)
+    return min(1.0 / buckets, 1.0 - _LEAST_HIDDEN)
 
 
 def run_request(run: LabJob, design: LabDesign, *, steps: int, python: str) -> JobRequest:
@@ -281,11 +341,9 @@ def run_request(run: LabJob, design: LabDesign, *, steps: int, python: str) -> J
     python
         The Python that has torch.
     """
-    from linkwise.lab.bench import host_calls
-
     model, layout = run.job.model, run.layout
     work = {
-        "calls": host_calls(),
+        "calls": [*host_calls(), *calibration_calls(run.calls, design)],
         "shape": {
             name: getattr(model, name)
             for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
@@ -305,7 +363,7 @@ def run_request(run: LabJob, design: LabDesign, *, steps: int, python: str) -> J
     return JobRequest(kind="training", work=work, python=python, timeout_s=120.0)
 
 
-def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host) -> RunResult:
+def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd) -> RunResult:
     """Return what a run showed.
 
     Parameters
@@ -318,9 +376,11 @@ def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host
         What the lab is.
     end
         How the job ended.
-    host
-        As `linkwise.lab.bench.host_of` gives it of the same end.
     """
+    loopback = host_of(design, end).loopback_bytes_per_s
+    first = len(host_calls())
+    calibration = calibrated(run.calls, design, end, loopback_bytes_per_s=loopback, first=first)
+    alone = work_alone(run, end)
     steps = [each for each in end.events if each["event"] == "step" and each["step"] >= 0]
     counted = {
         str(each["link"]): payload_of(each["bytes"], each["packets"]) / len(steps)
@@ -329,11 +389,12 @@ def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host
     }
     payload = {link: counted.get(counter_of(lab, link), 0.0) for link in links_of(design)}
     return RunResult(
-        predicted=predicted_step(run, design, host, own_layer_s(run, end)),
+        predicted=predicted_step(run, design, calibration, alone),
         steps_s=tuple(float(each["time_s"]) for each in steps),
         losses=tuple(float(each["loss"]) for each in steps),
         tiers=tuple(tier_bytes(step_loads(run.calls, design), payload)),
-        host=host,
+        calibration=calibration,
+        alone=alone,
         wall_s=end.wall_s,
     )
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
+import multiprocessing
 import os
 import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +43,29 @@ def main(plan_path: str) -> int:
     sys.path.remove(str(Path(__file__).parent))
     job = importlib.import_module(f"torch_job.{plan['kind']}")
     session = importlib.import_module("torch_job.session")
-    own = os.getpid()
-    children = {_fork(rank, plan, job, session, own): rank for rank in range(len(plan["ranks"]))}
+    own, ranks = os.getpid(), range(len(plan["ranks"]))
+    if alone := getattr(job, "measure_alone", None):
+        meeting = multiprocessing.get_context("fork").Barrier(len(ranks))
+
+        def prepare(rank: int) -> None:
+            alone(rank, plan, meeting)
+
+        first = {_fork(rank, plan, prepare, session, own): rank for rank in ranks}
+        if code := _waited(first, session, grace_s=0.0, is_told=False):
+            return code
+
+    def work(rank: int) -> None:
+        joined = session.join(rank, plan)
+        job.measure(joined, plan)
+        joined.leave()
+
+    children = {_fork(rank, plan, work, session, own): rank for rank in ranks}
     for pid, rank in children.items():
         session.say("started", rank=rank, pid=pid)
     return _waited(children, session, grace_s=float(plan["grace_s"]))
 
 
-def _fork(rank: int, plan: dict[str, Any], job: Any, session: Any, parent: int) -> int:
+def _fork(rank: int, plan: dict[str, Any], work: Callable[[int], None], session: Any, parent: int) -> int:
     child = os.fork()
     if child:
         return child
@@ -56,9 +73,7 @@ def _fork(rank: int, plan: dict[str, Any], job: Any, session: Any, parent: int) 
     try:
         _end_with(parent)
         _enter(plan["ranks"][rank]["namespace"])
-        joined = session.join(rank, plan)
-        job.measure(joined, plan)
-        joined.leave()
+        work(rank)
         code = 0
     except BaseException as error:  # noqa: BLE001 (the reason of any rank must get out, whatever it is)
         lines = "".join(traceback.format_exception(error)).splitlines()
@@ -68,7 +83,7 @@ def _fork(rank: int, plan: dict[str, Any], job: Any, session: Any, parent: int) 
         os._exit(code)
 
 
-def _waited(children: dict[int, int], session: Any, *, grace_s: float) -> int:
+def _waited(children: dict[int, int], session: Any, *, grace_s: float, is_told: bool = True) -> int:
     """Wait for all ranks; once one has failed, and all links have had time to say so, end the others."""
     failed_at = None
     while children:
@@ -81,7 +96,8 @@ def _waited(children: dict[int, int], session: Any, *, grace_s: float) -> int:
             continue
         rank = children.pop(pid, None)
         code = os.waitstatus_to_exitcode(status)
-        session.say("ended", rank=rank, exit_code=code)
+        if is_told:
+            session.say("ended", rank=rank, exit_code=code)
         if code and failed_at is None:
             failed_at = time.monotonic()
     return 0 if failed_at is None else 1

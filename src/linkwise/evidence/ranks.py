@@ -1,0 +1,53 @@
+"""Whether two orders agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from linkwise.errors import InputError
+
+__all__ = ["rank_correlation"]
+
+_LEAST = 3
+
+
+def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Return Spearman's rank correlation, from -1 to 1; ``None`` where all values of either are equal [1].
+
+    Parameters
+    ----------
+    one, other
+        Values of the same things, in the same order; three at least.
+
+    Raises
+    ------
+    InputError
+        If there are fewer, or not as many of each.
+
+    Notes
+    -----
+    The correlation of the ranks, equal values sharing the mean of theirs.
+
+    References
+    ----------
+    C. Spearman, The Proof and Measurement of Association between Two Things, 1904.
+    """
+    if len(one) != len(other) or len(one) < _LEAST:
+        raise InputError(
+            f"a rank correlation takes {_LEAST} pairs at least; there are {len(one)} and {len(other)}"
+        )
+    ranks = [_ranks(values) for values in (one, other)]
+    if any(np.ptp(each) == 0 for each in ranks):
+        return None
+    return float(np.corrcoef(np.stack(ranks))[0, 1])
+
+
+def _ranks(values: Sequence[float]) -> NDArray[np.float64]:
+    column = np.asarray(values, dtype=np.float64)
+    below = (column[None, :] < column[:, None]).sum(axis=1)
+    same = (column[None, :] == column[:, None]).sum(axis=1)
+    ranks: NDArray[np.float64] = below + (same - 1) / 2
+    return ranks

@@ -1,0 +1,199 @@
+"""What the calls of a job cost in a lab: each kind of call is measured alone, before anything is predicted.
+
+Two figures for each: what a message takes without its bytes, and the share of the slowest link that is
+reached. Calls are of one kind where they put the same shares of their bytes on the same tiers of links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from linkwise.lab.design import LabDesign
+from linkwise.lab.job import JobEnd
+from linkwise.lab.routes import LabLink, payload_bytes_per_s
+from linkwise.lab.traffic import StepCall, loads_of, traffic_of
+from linkwise.network.gloo import gloo_time_s
+
+__all__ = ["CallCost", "Calibration", "CallKind", "calibrated", "calibration_calls", "kind_of"]
+
+CallKind = tuple[object, ...]
+
+_LARGE_S, _LARGE_IN_A_ROW, _SMALL_IN_A_ROW, _REPEATS = 0.15, 2, 4, 5
+_SMALL_SHARE, _LEAST_BYTES = 8, 1024
+_NOTHING, _HUGE_BYTES = 1e-9, 2.0**60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallCost:
+    """What a kind of call costs.
+
+    Parameters
+    ----------
+    round_s
+        What one of its messages takes without its bytes [s].
+    reached_fraction
+        Share of the rate of its slowest link that it reaches [1].
+    """
+
+    round_s: float
+    reached_fraction: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What was measured before a job.
+
+    Parameters
+    ----------
+    loopback_bytes_per_s
+        What a node's loopback carries while all nodes use theirs; infinite with one rank a node [bytes/s].
+    costs
+        Of each kind of call.
+    """
+
+    loopback_bytes_per_s: float
+    costs: Mapping[CallKind, CallCost]
+
+    def time_s(self, call: StepCall, design: LabDesign) -> float:
+        """Return what one call takes [s].
+
+        Parameters
+        ----------
+        call
+            Of a kind that was measured.
+        design
+            The lab.
+        """
+        cost = self.costs[kind_of(call, design)]
+        return gloo_time_s(
+            loads_of(call, design),
+            _rate(design, self.loopback_bytes_per_s),
+            rounds=traffic_of(call).rounds,
+            round_s=cost.round_s,
+            reached_fraction=cost.reached_fraction,
+        )
+
+
+def kind_of(call: StepCall, design: LabDesign) -> CallKind:
+    """Return what calls have in common whose cost is the same.
+
+    Parameters
+    ----------
+    call
+        Of a step.
+    design
+        The lab.
+    """
+    whole = replace(call, size_bytes=_HUGE_BYTES)  # beside which gloo's own words are nothing
+    shares = sorted((str(link.tier), load / _HUGE_BYTES) for link, load in loads_of(whole, design).items())
+    told = tuple((tier, f"{share:.6f}") for tier, share in shares)
+    return (call.operation, len(call.groups), len(call.groups[0]), told)
+
+
+def calibration_calls(calls: Sequence[StepCall], design: LabDesign) -> list[dict[str, Any]]:
+    """Return what is measured for the calls of a job: each kind small and large.
+
+    Parameters
+    ----------
+    calls
+        Of a step.
+    design
+        The lab.
+    """
+    return [
+        {
+            "operation": "there_and_back" if call.operation == "send" else call.operation,
+            "groups": [list(group) for group in call.groups],
+            "size_bytes": size_bytes,
+            "warmup": 1,
+            "repeats": _REPEATS,
+            "in_a_row": in_a_row,
+            "is_counted": False,
+        }
+        for call in _kinds(calls, design).values()
+        for size_bytes, in_a_row in zip(_sizes(call, design), (_SMALL_IN_A_ROW, _LARGE_IN_A_ROW), strict=True)
+    ]
+
+
+def calibrated(
+    calls: Sequence[StepCall], design: LabDesign, end: JobEnd, *, loopback_bytes_per_s: float, first: int
+) -> Calibration:
+    """Return what a job measured of its calls.
+
+    Parameters
+    ----------
+    calls
+        As `calibration_calls` had them.
+    design
+        The lab.
+    end
+        How the job ended.
+    loopback_bytes_per_s
+        What a node's loopback carries [bytes/s].
+    first
+        Number of the first of these calls among those measured.
+    """
+    times = {
+        int(each["call"]): _undisturbed(each["times_s"]) for each in end.events if each["event"] == "measured"
+    }
+    rate = _rate(design, loopback_bytes_per_s)
+    costs = {}
+    for place, (kind, call) in enumerate(_kinds(calls, design).items()):
+        messages = 2 if call.operation == "send" else 1
+        taken = [times[first + 2 * place + which] / messages for which in (0, 1)]
+        links = [_link_s(call, design, rate, size) for size in _sizes(call, design)]
+        costs[kind] = _cost(taken, links, rounds=traffic_of(call).rounds)
+    return Calibration(loopback_bytes_per_s=loopback_bytes_per_s, costs=costs)
+
+
+def _undisturbed(times_s: Sequence[float]) -> float:
+    """Return the lower quartile: what else the machine does only ever adds."""
+    return sorted(times_s)[len(times_s) // 4]
+
+
+def _cost(taken: Sequence[float], links: Sequence[float], *, rounds: int) -> CallCost:
+    """Return the line through a small and a large call; one that begins below nothing is that of the large alone."""
+    slope = (taken[1] - taken[0]) / max(links[1] - links[0], _NOTHING)
+    start_s = taken[0] - slope * links[0]
+    if slope <= 0.0:
+        return CallCost(round_s=max(taken) / rounds)
+    if start_s < 0.0:
+        return CallCost(round_s=0.0, reached_fraction=links[1] / taken[1])
+    return CallCost(round_s=start_s / rounds, reached_fraction=1.0 / slope)
+
+
+def _kinds(calls: Sequence[StepCall], design: LabDesign) -> dict[CallKind, StepCall]:
+    """Return the largest call of each kind, in order."""
+    largest: dict[CallKind, StepCall] = {}
+    for call in calls:
+        kind = kind_of(call, design)
+        if kind not in largest or call.size_bytes > largest[kind].size_bytes:
+            largest[kind] = call
+    return largest
+
+
+def _sizes(call: StepCall, design: LabDesign) -> tuple[int, int]:
+    """Return a small size and that of the call itself, or what links carry in a moment."""
+    ranks = len(call.groups[0])
+    whole_s = _link_s(call, design, _rate(design, float("inf")), round(call.size_bytes))
+    share = min(1.0, _LARGE_S / whole_s) if whole_s else 1.0
+    large = max(call.size_bytes * share, float(_LEAST_BYTES))
+    small = max(large / _SMALL_SHARE, float(_LEAST_BYTES) / 2)
+    return _whole(small, ranks), _whole(large, ranks)
+
+
+def _whole(size_bytes: float, ranks: int) -> int:
+    each = 4 * ranks
+    return max(each, int(size_bytes) // each * each)
+
+
+def _link_s(call: StepCall, design: LabDesign, rate: Callable[[LabLink], float], size_bytes: int) -> float:
+    """Return what the slowest link takes for a size [s]."""
+    loads = loads_of(replace(call, size_bytes=float(size_bytes)), design)
+    return max((load / rate(link) for link, load in loads.items()), default=0.0)
+
+
+def _rate(design: LabDesign, loopback_bytes_per_s: float) -> Callable[[LabLink], float]:
+    return lambda link: payload_bytes_per_s(design, link, loopback_bytes_per_s=loopback_bytes_per_s)
