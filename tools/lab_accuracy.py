@@ -131,7 +131,7 @@ def row_of(run: LabJob, result: RunResult) -> dict[str, Any]:
         "bytes_off": max(tier.worst_fraction for tier in result.tiers),
         "wall_s": result.wall_s,
         "costs": [
-            [str(kind[0]), f"{kind[1]} x {kind[2]}", cost.round_s, cost.reached_fraction]
+            [kind.operation, f"{kind.groups} x {kind.ranks}", cost.round_s, cost.reached_fraction]
             for kind, cost in result.calibration.costs.items()
         ],
     }
@@ -151,13 +151,12 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
             f"{ratio:.3f} | {100 * row['bytes_off']:.1f} % |"
         )
     off = [abs(row["measured_s"] / row["predicted_s"] - 1.0) for row in rows]
-    lines += [
-        "",
+    sent = max(row["bytes_off"] for row in rows)
+    told = (
         f"{len(rows)} runs: steps are off by {100 * statistics.median(off):.1f} % in the median and "
-        f"{100 * max(off):.1f} % at most, bytes of a link by {100 * max(row['bytes_off'] for row in rows):.1f} % "
-        "at most.",
-    ]
-    return "\n".join(lines)
+        f"{100 * max(off):.1f} % at most, bytes of a link by {100 * sent:.1f} % at most."
+    )
+    return "\n".join([*lines, "", told])
 
 
 def main(argv: Sequence[str]) -> None:

@@ -43,7 +43,7 @@ def test_links_go_down_at_the_leaf_and_are_mended():
 def test_a_slow_link_is_slow_both_ways():
     _, told = injected(FaultKind.SLOW_LINK)
     assert [argv[2] for argv, _ in told] == ["lw-x-n1", "lw-x-sw"]
-    assert all("rate 8000000bit" in given for _, given in told)  # a tenth of 80 Mbit/s
+    assert all("rate 4000000bit" in given for _, given in told)  # a tenth of 40 Mbit/s
 
 
 def test_a_fault_comes_once():

@@ -10,10 +10,17 @@ import pytest
 
 from linkwise.errors import InputError
 from linkwise.job import Job
-from linkwise.lab.bench import Host, host_of
-from linkwise.lab.job import run_job
+from linkwise.lab.calibration import Calibration, CallCost, kind_of
+from linkwise.lab.job import JobEnd, run_job
 from linkwise.lab.life import Ground, lab_in_use, lab_states, take_down, take_up
-from linkwise.lab.training import lab_job, predicted_step, run_request, run_result
+from linkwise.lab.training import (
+    WorkAlone,
+    lab_job,
+    predicted_step,
+    run_request,
+    run_result,
+    work_alone,
+)
 from linkwise.layout import Layout, Recompute
 from linkwise.model import load_model
 from tests.lab.test_design import cluster, design_of
@@ -21,7 +28,7 @@ from tests.lab.test_traffic import MODEL
 
 CLUSTER = cluster(nodes=2, gpus=2)
 DESIGN = design_of(CLUSTER)
-HOST = Host(round_s=0.0, loopback_bytes_per_s=1e12)
+IDLE = WorkAlone(forward_s=0.0, backward_s=0.0, update_s=0.0)
 CUTS = {
     "ddp": ("ddp", Layout(micro_batch=2)),
     "fsdp": ("torchtitan", Layout(micro_batch=2, zero_stage=3)),
@@ -53,27 +60,66 @@ def job_of(name="ddp", **changes):
     return replace(job, **changes)
 
 
+def predicted(run, alone=IDLE, design=DESIGN, **cost):
+    costs = {kind_of(call, design): CallCost(**({"round_s": 0.0} | cost)) for call in run.calls}
+    return predicted_step(run, design, Calibration(loopback_bytes_per_s=1e12, costs=costs), alone)
+
+
 @pytest.mark.parametrize("name", CUTS)
 def test_parts_of_a_predicted_step_sum_to_it(name):
-    step = predicted_step(lab_job(job_of(name), CLUSTER, DESIGN), DESIGN, HOST, (0.0, 0.0))
+    step = predicted(lab_job(job_of(name), CLUSTER, DESIGN))
     assert sum(step.parts.values()) == pytest.approx(step.time_s)
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_a_step_is_never_shorter_where_calls_or_computing_cost_more(name):
+    run = lab_job(job_of(name), CLUSTER, DESIGN)
+    least = predicted(run).time_s
+    assert predicted(run, round_s=0.001).time_s > least
+    assert predicted(run, reached_fraction=0.5).time_s > least
+    assert predicted(run, WorkAlone(forward_s=0.1, backward_s=0.0, update_s=0.0)).time_s > least
 
 
 def test_tensor_parallel_across_nodes_takes_the_bytes_of_the_nic():
     # 4 layers x 4 all-reduces x 2 micro-batches of 2 x 64 x 128 x 4 bytes, 1.5 of them on a NIC
     run = lab_job(job_of("tensor", global_batch=4), CLUSTER, DESIGN)
-    step = predicted_step(run, DESIGN, HOST, (0.0, 0.0))
+    step = predicted(run)
     rate = DESIGN.nic_bytes_per_s * 1448 / 1514
-    assert step.parts["tensor"] == pytest.approx(4 * 4 * 2 * 1.5 * 2 * 64 * 128 * 4 / rate)
+    preambles = 48 * 12 * 3  # each way 12 messages of a ring over 4 ranks cross, with two each and one back
+    assert step.parts["tensor"] == pytest.approx(4 * 4 * 2 * (1.5 * 2 * 64 * 128 * 4 + preambles) / rate)
+
+
+def test_gradients_hide_behind_the_backward_of_all_layers_but_the_first():
+    # 4 layers, embedding and head: 5 buckets, of which the last is sent after all computing
+    run = lab_job(job_of(), CLUSTER, DESIGN)
+    step = predicted(run)
+    whole = step.time_s - 4 * 2 * (run.forward_s + run.backward_s) - run.optimizer_s + 3 * run.backward_s
+    slow = WorkAlone(forward_s=0.0, backward_s=10.0, update_s=0.0)
+    assert predicted(run, slow).parts["data"] == pytest.approx(whole / 5, rel=0.01)
+
+
+def test_beside_tensor_parallelism_gradients_do_not_hide():
+    run = lab_job(job_of("tensor and data"), CLUSTER, DESIGN)
+    slow = WorkAlone(forward_s=0.0, backward_s=10.0, update_s=0.0)
+    assert predicted(run, slow).parts["data"] == pytest.approx(predicted(run).parts["data"])
+
+
+def test_ranks_of_a_stage_share_the_cores():
+    def end(ranks):
+        told = {"event": "alone", "times_s": [[0.08, 0.16, 0.01]], "cores": 2}
+        return JobEnd(events=(told,) * ranks, output=(), exit_code=0, wall_s=1.0)
+
+    whole = lab_job(job_of(), CLUSTER, DESIGN)  # 4 layers x 2 micro-batches, four ranks on two cores
+    assert work_alone(whole, end(4)).backward_s == pytest.approx(2 * 0.16 / 8)
+    stage = lab_job(job_of("pipeline and data"), CLUSTER, DESIGN)  # 2 layers x 4, two ranks of a stage
+    assert work_alone(stage, end(4)).forward_s == pytest.approx(0.08 / 8)
 
 
 def test_computing_is_that_of_the_estimate_times_the_dilation():
     slow = lab_job(job_of(), CLUSTER, design_of(CLUSTER, dilation=10_000))
     fast = lab_job(job_of(), CLUSTER, design_of(CLUSTER, dilation=5_000))
     assert slow.forward_s == pytest.approx(2 * fast.forward_s)
-    assert predicted_step(fast, DESIGN, HOST, (0.0, 0.0)).parts["compute"] == pytest.approx(
-        4 * 2 * (fast.forward_s + fast.backward_s)
-    )
+    assert predicted(fast).parts["compute"] == pytest.approx(4 * 2 * (fast.forward_s + fast.backward_s))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +151,7 @@ def measured(lab, name):
     with lab_in_use(lab, ground=Ground()) as (held, design):
         end = run_job(run_request(run, design, steps=2, python=sys.executable), lab=held, design=design)
     assert end.is_done, (end.reason, end.output)
-    return run_result(lab, run, design, end, host_of(design, end))
+    return run_result(lab, run, design, end)
 
 
 @pytest.mark.requires("netns")

@@ -210,11 +210,11 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
     "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
 )
 def sweep(job: str, name: str | None, *, layouts: str | None, steps: int, python: str, form: str) -> None:
-    """Run several layouts of JOB in the lab NAME, or in the only one: is the planned order the measured one?
+    """Run several layouts of JOB in the lab NAME, or in the only one, and compare the two orders.
 
     JOB is a job/1 document without a layout. Each layout is predicted and measured as by `lab run`; the table
-    is in the order measured, with the rank of each as predicted, Spearman's rank correlation of both orders, and
-    what taking the layout predicted to be the best loses.
+    is in the order measured, with the rank of each as predicted, Spearman's rank correlation of both orders,
+    and what taking the layout predicted to be the best loses.
 
     Exit codes: 0 done, 1 a layout failed, 2 wrong input, 4 nothing was measured.
 

@@ -164,9 +164,9 @@ def gpipe_hops_s(
 
 @term(
     "1",
-    "max(0, 1 - 2/m) where stages inside a domain lie between those across, else max(0, 1 - 1/p - 1/m)",
-    "derived: the k + 1 micro-batches in flight between k + 1 stages wait for 2 k hops, the slowest such loop "
-    "counts; equal to the schedule played through (tests/estimate/test_schedule.py)",
+    "max(0, 1 - s/m) where s stages share a domain and hops lie across, else max(0, 1 - 1/p - 1/m)",
+    "derived: the k + 1 micro-batches in flight between k + 1 stages wait for 2 k hops, the slowest such "
+    "loop counts; equal to the schedule played through (tests/estimate/test_schedule.py)",
 )
 def hop_loop_fraction(
     micro_batches: Floats, pipeline: Floats, hop_share_across: Floats, stages_per_domain: Floats
@@ -175,11 +175,14 @@ def hop_loop_fraction(
 
     Notes
     -----
-    A stage takes its next micro-batch once the one before it came back: of a loop over k hops of equal time h, 2 k h
-    for k + 1 micro-batches. Beside `slowest_exchange_s`, which counts two neighbours.
+    A stage takes its next micro-batch once the one before it came back: in a loop over k hops that is
+    2 k hops for k + 1 micro-batches; those in flight at its end, s or p of them, wait no more. Beside
+    `slowest_exchange_s`, which counts two neighbours.
     """
     mixed = (hop_share_across > 0) & (stages_per_domain > 1.0)
-    loop = np.where(mixed, 1.0 - 2.0 / micro_batches, 1.0 - 1.0 / pipeline - 1.0 / micro_batches)
+    loop = np.where(
+        mixed, 1.0 - stages_per_domain / micro_batches, 1.0 - 1.0 / pipeline - 1.0 / micro_batches
+    )
     return np.maximum(loop, 0.0)
 
 

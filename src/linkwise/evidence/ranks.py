@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from linkwise.errors import InputError
 
-__all__ = ["rank_correlation"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-_LEAST = 3
+__all__ = ["LEAST_PAIRS", "rank_correlation"]
+
+LEAST_PAIRS = 3
+"""Two things are in one order or the other, which is no correlation [1]."""
 
 
 def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | None:
@@ -35,14 +39,14 @@ def rank_correlation(one: Sequence[float], other: Sequence[float]) -> float | No
     ----------
     C. Spearman, The Proof and Measurement of Association between Two Things, 1904.
     """
-    if len(one) != len(other) or len(one) < _LEAST:
+    if len(one) != len(other) or len(one) < LEAST_PAIRS:
         raise InputError(
-            f"a rank correlation takes {_LEAST} pairs at least; there are {len(one)} and {len(other)}"
+            f"a rank correlation takes {LEAST_PAIRS} pairs at least; there are {len(one)} and {len(other)}"
         )
     ranks = [_ranks(values) for values in (one, other)]
-    if any(np.ptp(each) == 0 for each in ranks):
-        return None
-    return float(np.corrcoef(np.stack(ranks))[0, 1])
+    first, second = (each - each.mean() for each in ranks)
+    spread = float(np.sqrt((first @ first) * (second @ second)))
+    return float(first @ second) / spread if spread else None
 
 
 def _ranks(values: Sequence[float]) -> NDArray[np.float64]:

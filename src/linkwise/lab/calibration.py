@@ -12,17 +12,41 @@ from typing import Any
 
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import JobEnd
-from linkwise.lab.routes import LabLink, payload_bytes_per_s
+from linkwise.lab.routes import LabLink, Tier, payload_bytes_per_s
 from linkwise.lab.traffic import StepCall, loads_of, traffic_of
 from linkwise.network.gloo import gloo_time_s
 
-__all__ = ["CallCost", "Calibration", "CallKind", "calibrated", "calibration_calls", "kind_of"]
-
-CallKind = tuple[object, ...]
+__all__ = ["Calibration", "CallCost", "CallKind", "calibrated", "calibration_calls", "kind_of"]
 
 _LARGE_S, _LARGE_IN_A_ROW, _SMALL_IN_A_ROW, _REPEATS = 0.15, 2, 4, 5
 _SMALL_SHARE, _LEAST_BYTES = 8, 1024
 _NOTHING, _HUGE_BYTES = 1e-9, 2.0**60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallKind:
+    """What calls have in common whose cost is the same.
+
+    Parameters
+    ----------
+    operation
+        As a step has it.
+    groups, ranks
+        Groups that call at the same time, and ranks of each [1].
+    shares
+        Tier of every link, and the share of the buffer that it carries.
+    """
+
+    operation: str
+    groups: int
+    ranks: int
+    shares: tuple[tuple[str, str], ...]
+
+    @property
+    def slowest_tier(self) -> str:
+        """Return the tier of the links that are shaped, or the inside of nodes where none is."""
+        tiers = [tier for tier, _ in self.shares]
+        return next((tier for tier in tiers if tier != Tier.INSIDE), str(Tier.INSIDE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +113,7 @@ def kind_of(call: StepCall, design: LabDesign) -> CallKind:
     whole = replace(call, size_bytes=_HUGE_BYTES)  # beside which gloo's own words are nothing
     shares = sorted((str(link.tier), load / _HUGE_BYTES) for link, load in loads_of(whole, design).items())
     told = tuple((tier, f"{share:.6f}") for tier, share in shares)
-    return (call.operation, len(call.groups), len(call.groups[0]), told)
+    return CallKind(operation=call.operation, groups=len(call.groups), ranks=len(call.groups[0]), shares=told)
 
 
 def calibration_calls(calls: Sequence[StepCall], design: LabDesign) -> list[dict[str, Any]]:
@@ -154,7 +178,7 @@ def _undisturbed(times_s: Sequence[float]) -> float:
 
 
 def _cost(taken: Sequence[float], links: Sequence[float], *, rounds: int) -> CallCost:
-    """Return the line through a small and a large call; one that begins below nothing is that of the large alone."""
+    """Return the line through a small and a large call; one that would begin below nothing begins there."""
     slope = (taken[1] - taken[0]) / max(links[1] - links[0], _NOTHING)
     start_s = taken[0] - slope * links[0]
     if slope <= 0.0:

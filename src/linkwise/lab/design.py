@@ -32,9 +32,9 @@ MOST_NODES, MOST_RANKS_PER_NODE = 8, 4
 LEAST_NIC_BYTES_PER_S, MOST_NIC_BYTES_PER_S = 125e3, 125e6
 """1 Mbit/s, at which a burst of 15 kB lasts 0.12 s, to 1 Gbit/s, past which shaping takes whole cores
 (assumed) [bytes/s]."""
-_AUTO_NIC_BYTES_PER_S, _AUTO_SUM_BYTES_PER_S = 12.5e6, 125e6
-"""100 Mbit/s for a NIC and 1 Gbit/s for all together: there the rates of the links count, not the turns that
-processes take on few cores (assumed) [bytes/s]."""
+_AUTO_NIC_BYTES_PER_S, _AUTO_SUM_BYTES_PER_S = 5e6, 125e6
+"""40 Mbit/s for a NIC and 1 Gbit/s for all together: there the rates of the links count, and what is slept,
+not the turns that processes take on few cores; steps still take a second or two (assumed) [bytes/s]."""
 SPINE = "spine"
 
 

@@ -1,4 +1,4 @@
-"""Several layouts of a job in one lab, one after the other: is the order that is predicted the order measured?"""
+"""Several layouts of a job in one lab, one after the other: the order predicted beside the order measured."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkwise.errors import InputError
-from linkwise.evidence.ranks import rank_correlation
+from linkwise.evidence.ranks import LEAST_PAIRS, rank_correlation
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import run_job
 from linkwise.lab.training import LabJob, RunResult, lab_job, run_request, run_result
@@ -52,8 +52,8 @@ class Sweep:
     correlation
         Spearman's, of predicted and measured steps; ``None`` with fewer than three, or all of them equal [1].
     lost_fraction
-        How much longer the layout takes that was predicted to be the best than the one measured best; 0 where it is
-        that one, ``None`` where nothing was measured [1].
+        How much longer the layout takes that was predicted to be the best than the one measured best; 0 where
+        it is that one, ``None`` where nothing was measured [1].
     """
 
     rows: tuple[SweepRow, ...]
@@ -97,7 +97,7 @@ def sweep_jobs(
 
 
 def every_layout(ranks: int) -> Iterator[Layout]:
-    """Yield the ways to cut a job over so many ranks, tensor x pipeline x data, with both placements of stages.
+    """Yield the ways to cut a job over so many ranks, with both placements of stages.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def swept(runs: Sequence[LabJob], one: Callable[[LabJob], SweepRow], *, say: Cal
         rows.append(one(run))
     done = [row.result for row in rows if row.result is not None]
     predicted, measured = [each.predicted.time_s for each in done], [each.measured_s for each in done]
-    few = len(done) < 3  # noqa: PLR2004 (two things agree or not, which is no correlation)
+    few = len(done) < LEAST_PAIRS
     return Sweep(
         rows=tuple(rows),
         correlation=None if few else rank_correlation(predicted, measured),

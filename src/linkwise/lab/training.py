@@ -50,7 +50,7 @@ __all__ = [
 MOST_PARAMETERS = 20_000_000
 """What several processes on few cores really compute within the time that is slept (assumed) [1]."""
 _LEAST_HIDDEN = 1e-9
-"""What a bucket that is sent while others are ready hides at least; 1 in all would say that nothing is [1]."""
+"""What is hidden at least, as a share of 1 in all says that nothing is [1]."""
 _NO_OVERLAP = 1.0
 """Exponent of fully sharded overlap at which traffic adds to computing: without streams, as on a CPU, torch's
 fully_shard waits for every gather and scatter [1]."""
@@ -318,8 +318,8 @@ def _gradients_s(run: LabJob, call_s: Mapping[StepCall, float]) -> float:
 def _last_bucket_fraction(run: LabJob) -> float:
     """Return the share of the gradients that are ready only after all computing.
 
-    DistributedDataParallel sends buckets of a layer as they fill; beside tensor parallelism fully_shard reduces
-    each layer before it goes on to the next.
+    DistributedDataParallel sends buckets of a layer as they fill; beside tensor parallelism fully_shard
+    reduces each layer before it goes on to the next.
     """
     if run.layout.tensor > 1:
         return 1.0

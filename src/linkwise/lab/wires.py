@@ -18,9 +18,9 @@ _PREFIX = "lw-"
 _MOMENT_S = 1e-3
 _LEAST_BURST_BYTES, _MOST_BURST_BYTES = 4_000, 15_000
 _LEAST_SEGMENT_BYTES, _MOST_SEGMENT_BYTES = 3_000, 65_536
-"""What passes for nothing after every pause: the burst, and then one more packet as the kernel hands it on, of up to
-64 kB (htb lets a whole one go while it has anything left). Both are a millisecond of the rate, little beside any
-message that counts, and two packets of the wire at least."""
+"""What passes for nothing after every pause: the burst, and then one more packet as the kernel hands it on,
+of up to 64 kB (htb lets a whole one go while it has anything left). Both are a millisecond of the rate,
+little beside any message that counts, and two packets of the wire at least."""
 _QUEUE_PACKETS = 1000
 
 

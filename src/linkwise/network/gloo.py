@@ -35,8 +35,8 @@ timestamps (RFC 7323), of those and 14 of Ethernet [1]."""
 
 
 PREAMBLE_BYTES = 48
-"""What gloo says of a message, six numbers of 8 bytes: once from the sender that it is ready, once ahead of the
-payload, once back from the receiver that it is ready (gloo/transport/tcp/pair.cc and pair.h) [bytes]."""
+"""What gloo says of a message, six numbers of 8 bytes: once from the sender that it is ready, once ahead of
+the payload, once back from the receiver that it is ready (gloo/transport/tcp/pair.cc and pair.h) [bytes]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class GlooTraffic:
 
     @property
     def stream_bytes(self) -> Floats:
-        """Return what TCP carries: payload, and gloo's own words about each message (ranks, ranks) [bytes]."""
+        """Return what TCP carries: payload, and gloo's words about each message (ranks, ranks) [bytes]."""
         return self.sent_bytes + PREAMBLE_BYTES * (2 * self.messages + self.messages.T)
 
 

@@ -105,7 +105,9 @@ def _layout(row: SweepRow, predicted: Sequence[float], measured: Sequence[float]
         measured_step_s=None if result is None else result.measured_s,
         predicted_rank=None if result is None else 1 + predicted.index(result.predicted.time_s),
         measured_rank=None if result is None else 1 + measured.index(result.measured_s),
-        bytes_off_fraction=None if result is None else max(tier.worst_fraction for tier in result.tiers),
+        bytes_off_fraction=None
+        if result is None
+        else max((tier.worst_fraction for tier in result.tiers), default=0.0),
         reason=row.reason,
     )
 

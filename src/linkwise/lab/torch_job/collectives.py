@@ -24,9 +24,9 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     session
         This rank.
     plan
-        ``calls``, each with ``operation``, ``size_bytes``, ``warmup`` and ``repeats``; ``groups`` that call at
-        the same time, all ranks without; ``in_a_row``, how often a repeat calls, once without; ``is_counted``
-        is false where its bytes are not asked for.
+        ``calls``, each with ``operation``, ``size_bytes``, ``warmup`` and ``repeats``; ``groups`` that call
+        at the same time, all ranks without; ``in_a_row``, how often a repeat calls, once without;
+        ``is_counted`` is false where its bytes are not asked for.
     """
     groups = {json.dumps(each["groups"]): each["groups"] for each in plan["calls"] if each.get("groups")}
     teams = {told: _team(session, members) for told, members in groups.items()}
@@ -139,7 +139,7 @@ def _around(session: Session, members: list[int], size_bytes: int) -> Callable[[
 
 
 def _there_and_back(session: Session, team: _Team, size_bytes: int) -> Callable[[], object]:
-    """Send a buffer to the second of two ranks and wait for it to come back: two messages one after the other."""
+    """Send a buffer to the second of two ranks and wait for it: two messages, one after the other."""
     one, other = team.members
     buffer = _ones(size_bytes)
 

@@ -85,7 +85,7 @@ class Session:
             say(event, **values)
 
     def span(self, begin_s: float, end_s: float, value: float = 0.0) -> tuple[float, float]:
-        """Return the time from the first rank's begin to the last rank's end, and the largest of their values.
+        """Return the time from the first rank's begin to the last one's end, and the largest of their values.
 
         All ranks are on one machine and read the same clock.
         """

@@ -109,7 +109,7 @@ def _update(optimizer: torch.optim.Optimizer, plan: Mapping[str, Any]) -> None:
 
 
 def measure_alone(rank: int, plan: Mapping[str, Any], meeting: Barrier) -> None:
-    """Say what a step really computes on a core: seconds of forward, backward and update, nothing slept or sent.
+    """Say what a step really computes on a core, nothing slept or sent: its passes and its update.
 
     Parameters
     ----------
@@ -123,11 +123,11 @@ def measure_alone(rank: int, plan: Mapping[str, Any], meeting: Barrier) -> None:
     Notes
     -----
     The model is cut as in the job, over groups of torch's fake backend, which answers at once: what torch's
-    modules take of their own is in it. All ranks compute at once, as in the job, and their time on a core counts:
-    waiting for one hangs on what else the machine does. It has processes of its own, as torch keeps what it has once
-    planned for a mesh.
+    modules take of their own is in it. All ranks compute at once, as in the job, and their time on a core
+    counts: waiting for one hangs on what else the machine does. It has processes of its own, as torch keeps
+    what it has once planned for a mesh.
     """
-    from torch.testing._internal.distributed.fake_pg import FakeStore  # noqa: PLC0415 (it makes it known)
+    from torch.testing._internal.distributed.fake_pg import FakeStore
 
     torch.set_num_threads(1)
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=len(plan["ranks"]))
