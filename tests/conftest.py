@@ -28,6 +28,12 @@ def _version(distribution):
         return ""
 
 
+def _runs(*programs):
+    """Return whether all programs are there, those of administrators too."""
+    path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
+    return all(shutil.which(each, path=path) is not None for each in programs)
+
+
 _PRESENT = {
     "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
     "torch": lambda: importlib.util.find_spec("torch") is not None,
@@ -40,8 +46,10 @@ _PRESENT = {
     "torchtitan 0.2": lambda: _version("torchtitan").startswith("0.2."),
     "shellcheck": lambda: shutil.which("shellcheck") is not None,
     "netns": lambda: shutil.which("ip") is not None and os.geteuid() == 0,
-    "slurm": lambda: shutil.which("sbatch") is not None,
+    "slurm": lambda: _runs("slurmctld", "slurmd", "munged", "srun", "sbatch"),
     "prometheus": lambda: shutil.which("prometheus") is not None,
+    "promtool": lambda: shutil.which("promtool") is not None,
+    "alertmanager": lambda: shutil.which("prometheus-alertmanager") is not None,
     "browser": lambda: any(map(shutil.which, ("chromium", "google-chrome", "firefox"))),
 }
 """How each thing that a machine may lack is looked for."""

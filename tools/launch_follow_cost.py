@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 from doctor_speed import nccl_line, other_line
-from linkwise.cli.launch_following import _Doctor
 from linkwise.launch.run import launching
 from linkwise.launch.run.launch_folder import LaunchFolder
 from linkwise.launch.run.launch_place import LocalLaunch
 from linkwise.launch.run.steps import StepLog
+from linkwise.monitor.job_watch import JobWatch, logs_of
 
 WRITER = """
 import sys, time
@@ -54,7 +54,7 @@ def main() -> None:
         place, steps = LocalLaunch(script="start.sh"), StepLog(folder.path, 1.0)
         words = [sys.executable, "-c", WRITER, str(folder.path / "lines"), str(folder.path / "output.log")]
         with subprocess.Popen([*words, str(rate), str(length_s)]) as writer:
-            doctor = _Doctor(folder.path, "local", "", "table")
+            doctor = JobWatch(logs_of(folder.path, place="local", handle=""))
             begun_s, looked_s, cpu_s, is_warm = time.monotonic(), 0.0, 0.0, False
             while writer.poll() is None:
                 if not is_warm and time.monotonic() - begun_s > START_S:
@@ -64,6 +64,7 @@ def main() -> None:
                     steps.look()
                     place.state(folder.path, "1", run_id="none")
                     folder.free_bytes()
+                    folder.written_bytes()
                 doctor.turn()
                 steps.read()
                 time.sleep(launching.TICK_S)

@@ -25,6 +25,7 @@ def test_suspects_meet_the_best_nodes_one_suspect_at_a_time():
         nodes = [node for pair in pairs for node in pair]
         assert len(nodes) == len(set(nodes))
         assert not {3, 5} <= set(nodes)
+    assert {node for pairs in rounds for pair in pairs for node in pair} == set(range(8))
 
 
 def test_a_node_whose_pairs_are_all_slow_is_low():

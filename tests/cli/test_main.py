@@ -9,7 +9,7 @@ import pytest
 from linkwise.cli import main as cli
 from linkwise.errors import ExitCode, InputError
 
-_HEAVY = ("numpy", "pint", "pydantic", "rich", "ruamel", "scipy")
+_HEAVY = ("numpy", "pint", "pydantic", "rich", "ruamel", "scipy", "sqlalchemy")
 
 
 def _fails(error):
@@ -155,7 +155,7 @@ def test_init_leaves_no_half_of_a_template(tmp_path):
     assert not target.exists()
 
 
-@pytest.mark.parametrize("document", ["cluster", "job", "prices"])
+@pytest.mark.parametrize("document", ["cluster", "job", "prices", "rollout"])
 def test_schema_is_a_json_schema_of_the_document(document, capsys):
     import jsonschema
 

@@ -70,3 +70,23 @@ def test_one_slow_node_of_32_is_found_in_two_rounds_at_one_percent_noise():
         }
         right += fleet_of(node_scores(reached)).low == (slow,)
     assert right >= 190
+
+
+def _found_alone(trials, *, rounds=5, noise=0.03, slow=0.9, seed=3):
+    """Return how often 32 nodes, one of them slow, are told apart: that one and no other is low."""
+    draw, schedule = random.Random(seed), round_robin(32, rounds)
+    alone = 0
+    for _ in range(trials):
+        bad = draw.randrange(32)
+        pairs = {
+            pair: [(slow if bad in pair else 1.0) * draw.gauss(1.0, noise)]
+            for met in schedule
+            for pair in met
+        }
+        alone += fleet_of(node_scores(pairs)).low == (bad,)
+    return alone / trials
+
+
+def test_slow_node_among_32_is_found_alone():
+    assert _found_alone(5000) >= 0.88
+    assert _found_alone(5000, rounds=2, noise=0.01) >= 0.98

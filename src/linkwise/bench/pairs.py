@@ -11,7 +11,15 @@ from linkwise.errors import InputError
 from linkwise.evidence.median import LEAST_SAMPLES, MedianInterval, median_interval
 from linkwise.evidence.outliers import Fleet, fleet_of, node_scores, round_robin
 
-__all__ = ["MeasuredPair", "PairsPlan", "confirming_rounds", "judged_nodes", "measured_pairs", "rounds_of"]
+__all__ = [
+    "MeasuredPair",
+    "PairsPlan",
+    "confirming_rounds",
+    "hosts_of",
+    "judged_nodes",
+    "measured_pairs",
+    "rounds_of",
+]
 
 _DEFAULT_ROUNDS = 5
 _CONFIRMING_PARTNERS = 3
@@ -28,18 +36,27 @@ class PairsPlan:
     rounds
         Pairs that run at once, round after round.
     size_bytes
-        What each of two sends the other [bytes].
+        What each rank sends the one in its place on the other node [bytes].
+    ranks_per_node
+        All of them take part [1].
     sampling
         How often.
     """
 
     rounds: Rounds
     size_bytes: int
+    ranks_per_node: int = 1
     sampling: Sampling = field(default_factory=Sampling)
+
+    @property
+    def node_bytes(self) -> int:
+        """Return what each of two nodes sends the other [bytes]."""
+        return self.size_bytes * self.ranks_per_node
 
     def told(self) -> dict[str, object]:
         """Return it as ranks read it."""
-        return {"rounds": self.rounds, "size_bytes": self.size_bytes, **self.sampling.told()}
+        shape = {"size_bytes": self.size_bytes, "ranks_per_node": self.ranks_per_node}
+        return {"rounds": self.rounds, **shape, **self.sampling.told()}
 
 
 def rounds_of(nodes: int, asked: int | None) -> Rounds:
@@ -72,13 +89,16 @@ def confirming_rounds(suspects: Sequence[int], scores: Mapping[int, float]) -> R
 
     Notes
     -----
-    The other good nodes meet each other meanwhile, so that the second run has a baseline of its own.
+    The other good nodes meet each other meanwhile, so that the second run has a baseline of its own; where
+    one is left over, it is another one each time.
     """
     good = sorted((node for node in scores if node not in suspects), key=lambda node: -scores[node])
     rounds = []
     for suspect in suspects:
         for place in range(min(_CONFIRMING_PARTNERS, len(good))):
             others = [node for node in good if node != good[place]]
+            if len(others) % 2:
+                del others[-1 - place]
             idle = [(one, other) for one, other in zip(others[::2], others[1::2], strict=False)]
             rounds.append(((suspect, good[place]), *idle))
     return tuple(rounds)
@@ -141,19 +161,33 @@ def _key(event: Mapping[str, Any]) -> tuple[int, tuple[int, int]]:
     return number, (pair[0], pair[1])
 
 
-def judged_nodes(pairs: Iterable[MeasuredPair], size_bytes: int) -> tuple[dict[int, float], Fleet]:
+def hosts_of(events: Iterable[Mapping[str, Any]], ranks_per_node: int) -> dict[int, str]:
+    """Return the names of nodes, as their ranks said them.
+
+    Parameters
+    ----------
+    events
+        What ranks said.
+    ranks_per_node
+        Ranks are counted node by node [1].
+    """
+    ready = (each for each in events if each.get("event") == "ready" and isinstance(each.get("rank"), int))
+    return {each["rank"] // ranks_per_node: str(each.get("host"))[:255] for each in ready}
+
+
+def judged_nodes(pairs: Iterable[MeasuredPair], node_bytes: int) -> tuple[dict[int, float], Fleet]:
     """Return the bandwidth each node is scored with [bytes/s], and which are low among them.
 
     Parameters
     ----------
     pairs
         What was measured, each with five samples or more.
-    size_bytes
-        What each of two sends the other [bytes].
+    node_bytes
+        What each of two nodes sends the other [bytes].
     """
     reached: dict[tuple[int, int], list[float]] = {}
     for each in pairs:
         if each.time_s is not None:
-            reached.setdefault(each.pair, []).append(size_bytes / each.time_s.median)
+            reached.setdefault(each.pair, []).append(node_bytes / each.time_s.median)
     scores = node_scores(reached)
     return scores, fleet_of(scores)

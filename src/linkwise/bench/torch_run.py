@@ -47,6 +47,11 @@ class TorchBench:
         How long a job may say nothing [s].
     place
         Where it runs.
+    nodes
+        How many; on this machine alone each rank stands for one in `bench.pairs` [1].
+    stage
+        Puts what a job needs into its run folder, where nodes see nothing else of this machine; that folder
+        is then made where this process is. ``None`` where they see all of it.
     """
 
     device: str
@@ -56,6 +61,8 @@ class TorchBench:
     folder: Path | None = None
     patience_s: float = 120.0
     place: Place = field(default_factory=LocalPlace)
+    nodes: int | None = None
+    stage: Callable[[TorchJob, Path], TorchJob] | None = None
 
 
 def run_torch(
@@ -90,7 +97,8 @@ def run_torch(
     -----
     A call inside the job gives up before the job is given up for silent, so that its own words are heard.
     """
-    _check_torch(bench.python)
+    if bench.stage is None:
+        _check_torch(bench.python)
     timeout_s = max(_LEAST_TIMEOUT_S, _TIMEOUT_FRACTION * bench.patience_s)
     job = TorchJob(
         script=str(_SCRIPT),
@@ -98,10 +106,12 @@ def run_torch(
         ranks=bench.ranks,
         settings=bench.settings,
         python=bench.python,
+        device=bench.device,
     )
-    with run_folder(bench.folder, part) as path, RunFolder(path) as folder:
+    parent = None if bench.stage is None else Path.cwd()
+    with run_folder(bench.folder, part, parent=parent) as path, RunFolder(path) as folder:
         return run_job(
-            job,
+            job if bench.stage is None else bench.stage(job, path.absolute()),
             {"device": bench.device, "timeout_s": timeout_s, **plan},
             what=f"bench {kind}",
             place=bench.place,
@@ -127,7 +137,7 @@ def _check_torch(python: str) -> None:
 
 
 @contextmanager
-def run_folder(path: Path | None, part: str) -> Iterator[Path]:
+def run_folder(path: Path | None, part: str, *, parent: Path | None = None) -> Iterator[Path]:
     """Give the run folder: a new one, or one that lasts as long as the run.
 
     Parameters
@@ -136,6 +146,8 @@ def run_folder(path: Path | None, part: str) -> Iterator[Path]:
         The folder; ``None`` for one that is removed afterwards.
     part
         Name of a folder inside it, for a bench of several runs.
+    parent
+        Where one that is removed afterwards is made; where temporary files are by default.
 
     Raises
     ------
@@ -143,7 +155,9 @@ def run_folder(path: Path | None, part: str) -> Iterator[Path]:
         When there is something already, or it cannot be made.
     """
     if path is None:
-        with tempfile.TemporaryDirectory(prefix="linkwise-bench-", ignore_cleanup_errors=True) as name:
+        with tempfile.TemporaryDirectory(
+            prefix="linkwise-bench-", dir=parent, ignore_cleanup_errors=True
+        ) as name:
             yield Path(name)
         return
     target = path / part if part else path

@@ -236,12 +236,8 @@ def _of_log(log: TrainingLog, path: str, job: Job, layout: Layout) -> SiteRun:
 
 
 def _step_time_s(step: LoggedStep, job: Job, layout: Layout) -> float:
-    if step.time_s is not None:
-        return step.time_s
-    if step.samples_per_s is not None:
-        return job.global_batch / step.samples_per_s
     gpus = layout.model_parallel * (layout.data or 1)
-    return job.tokens_per_step / ((step.tokens_per_s_per_gpu or 1.0) * gpus)
+    return step.seconds(sequences=job.global_batch, tokens_per_gpu=job.tokens_per_step / gpus)
 
 
 def _refused(path: str, message: str) -> InputError:

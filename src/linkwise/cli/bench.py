@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +14,8 @@ import click
 
 from linkwise.cli.bench_output import Progress, print_result
 from linkwise.cli.collective_words import collective_named, size_of, sizes_of
-from linkwise.cli.numbers import FiniteFloat
+from linkwise.cli.numbers import FiniteFloat, seconds_of
+from linkwise.cli.places import BenchAsked, bench_place
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -30,7 +33,17 @@ __all__ = ["bench"]
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
 _WHERE = (
+    click.option(
+        "--on", "place", metavar="local|slurm|lab[:NAME]", help="Where it runs; on this machine by default."
+    ),
     click.option("--ranks", type=int, metavar="N", help="Processes; one for each GPU by default, 2 on CPUs."),
+    click.option("--nodes", type=click.IntRange(1, 65_536), metavar="N", help="slurm: how many."),
+    click.option(
+        "--sbatch", "options", metavar="OPTION", multiple=True, help="slurm: such as --partition=train."
+    ),
+    click.option(
+        "--queue-within", metavar="TIME", help="slurm: until it leaves the queue; '24 h' by default."
+    ),
     click.option(
         "--device", type=click.Choice(["cuda", "cpu"]), help="GPUs where there are some by default."
     ),
@@ -143,6 +156,8 @@ def collectives(
     from linkwise.bench.collectives import CollectivesPlan
     from linkwise.bench.sampling import Sampling
 
+    if nccl_tests is not None and where["place"] not in (None, "local"):
+        raise InputError("--on: no effect with --nccl-tests, which runs here; leave it out")
     plan = CollectivesPlan(
         operations=tuple(dict.fromkeys(map(collective_named, operations or ("all_reduce",)))),
         sizes_bytes=tuple(sizes_of(sizes)),
@@ -150,12 +165,13 @@ def collectives(
     )
     if nccl_tests is not None and where["python"] is not None:
         raise InputError("--python: no effect with --nccl-tests, which needs no Python; leave it out")
-    to, isolation = _isolated(_bench_of(needs_gpu=nccl_tests is not None, **where), isolate)
-    there = None if cluster is None else _predictable(cluster, to.ranks)
-    if nccl_tests is not None:
-        runs, measured = _by_nccl_tests(nccl_tests, plan, to)
-    else:
-        runs, measured = _by_torch(plan, to)
+    with _bench_of(needs_gpu=nccl_tests is not None, **where) as given:
+        to, isolation = _isolated(given, isolate)
+        there = None if cluster is None else _predictable(cluster, to.ranks)
+        if nccl_tests is not None:
+            runs, measured = _by_nccl_tests(nccl_tests, plan, to)
+        else:
+            runs, measured = _by_torch(plan, to)
     result = _collectives_result(
         runs, measured, to, there=there, isolation=isolation, is_torch=nccl_tests is None
     )
@@ -201,8 +217,6 @@ def _isolated(to: TorchBench, isolate: str | None) -> tuple[TorchBench, Isolatio
     """Return where the bench runs with the settings that force a path."""
     if isolate is None:
         return to, None
-    from dataclasses import replace
-
     from linkwise.bench.isolation import checked_isolation
 
     isolation = checked_isolation(isolate, device=to.device, ranks=to.ranks, environ=os.environ)
@@ -249,7 +263,7 @@ def _by_nccl_tests(
 @bench.command()
 @click.option("--rounds", type=int, metavar="N", help="Rounds of pairs; 5, or all there are, by default.")
 @click.option(
-    "--size", default="4MiB", show_default=True, metavar="SIZE", help="What each of two sends the other."
+    "--size", default="4MiB", show_default=True, metavar="SIZE", help="What each rank sends its partner."
 )
 @_with(*_SAMPLING, *_WHERE)
 def pairs(
@@ -257,41 +271,56 @@ def pairs(
 ) -> int:
     """Find slow nodes by pairs that exchange data.
 
-    All nodes meet in pairs, round after round, each once in a round; here ranks stand for nodes. A node that
-    scores low meets good nodes in a second run, and is called slow if it is low again. Fewer than 8 nodes are
-    no baseline: they are measured and not judged.
+    All nodes meet in pairs, round after round, each once in a round, with all of their ranks at once; on this
+    machine alone, ranks stand for nodes. A node that scores low meets good nodes in a second run, and is
+    called slow if it is low again. Fewer than 8 nodes are no baseline: they are measured and not judged.
 
     \b
+    linkwise bench pairs --on slurm --nodes 32 --ranks 256 --sbatch=--partition=train --size 64MiB
     linkwise bench pairs --ranks 8 --rounds 5 --size 16MiB
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.bench.pairs import PairsPlan, confirming_rounds, judged_nodes, measured_pairs, rounds_of
+    from linkwise.bench.pairs import (
+        PairsPlan,
+        confirming_rounds,
+        hosts_of,
+        judged_nodes,
+        measured_pairs,
+        rounds_of,
+    )
     from linkwise.bench.sampling import Sampling
     from linkwise.report.bench_building import pairs_result
 
     sampling = Sampling(repeats=repeats, warmup=warmup, calls=calls)
     size_bytes = max(1, size_of(size, "--size") // 4) * 4
-    to = _bench_of(needs_gpu=False, **where)
-    plan = PairsPlan(rounds=rounds_of(to.ranks, rounds), size_bytes=size_bytes, sampling=sampling)
-    first = _one_run(to, plan, part="first")
-    measured, records = [measured_pairs(first.events)], [first.record]
-    has_ended = _is_done(first.record)
-    scores, fleet = judged_nodes(measured[0], size_bytes) if has_ended else ({}, None)
+    measured, records = [], []
     confirmed = None
-    if fleet is not None and fleet.low:
-        again = PairsPlan(
-            rounds=confirming_rounds(fleet.low, scores), size_bytes=size_bytes, sampling=sampling
+    with _bench_of(needs_gpu=False, **where) as to:
+        nodes = to.nodes or to.ranks
+        plan = PairsPlan(
+            rounds=rounds_of(nodes, rounds),
+            size_bytes=size_bytes,
+            ranks_per_node=to.ranks // nodes,
+            sampling=sampling,
         )
-        second = _one_run(to, again, part="second")
-        measured.append(measured_pairs(second.events))
-        records.append(second.record)
-        if _is_done(second.record):
-            confirmed = frozenset(judged_nodes(measured[1], size_bytes)[1].low) & frozenset(fleet.low)
+        first = _one_run(to, plan, part="first")
+        measured.append(measured_pairs(first.events))
+        records.append(first.record)
+        scores, fleet = judged_nodes(measured[0], plan.node_bytes) if _is_done(first.record) else ({}, None)
+        if fleet is not None and fleet.low:
+            second = _one_run(to, replace(plan, rounds=confirming_rounds(fleet.low, scores)), part="second")
+            measured.append(measured_pairs(second.events))
+            records.append(second.record)
+            if _is_done(second.record):
+                again = judged_nodes(measured[1], plan.node_bytes)[1].low
+                confirmed = frozenset(again) & frozenset(fleet.low)
     result = pairs_result(
         measured,
         records,
         device=to.device,
         ranks=to.ranks,
         size_bytes=size_bytes,
+        hosts=None if to.nodes is None else hosts_of(first.events, plan.ranks_per_node),
+        nodes=nodes,
         scores=scores,
         fleet=fleet,
         confirmed=confirmed,
@@ -353,8 +382,7 @@ def training(
             raise UnknownName.among(CUTS, kind="cut", given=cut)
     shape = Shape(layers=layers, hidden=hidden, heads=heads, sequence_length=sequence_length)
     plan = TrainingPlan(cuts=tuple(dict.fromkeys(cuts)) or CUTS, steps=steps, batch=batch, shape=shape)
-    to = _bench_of(needs_gpu=False, **where)
-    with Progress() as progress:
+    with _bench_of(needs_gpu=False, **where) as to, Progress() as progress:
         run = run_torch(to, "training", plan.told(to.ranks), on_event=progress.hear)
     measured = measured_cuts(run.events)
     result = training_result(measured, [run.record], plan, device=to.device, ranks=to.ranks)
@@ -365,6 +393,7 @@ def training(
     return code
 
 
+@contextmanager
 def _bench_of(
     *,
     ranks: int | None,
@@ -373,30 +402,51 @@ def _bench_of(
     patience: float,
     output: Path | None,
     needs_gpu: bool,
-) -> TorchBench:
-    from linkwise.bench.devices import chosen_device, chosen_ranks, visible_gpus
+    place: str | None = None,
+    nodes: int | None = None,
+    options: tuple[str, ...] = (),
+    queue_within: str | None = None,
+) -> Iterator[TorchBench]:
+    """Give where a bench runs; a lab is held as long."""
     from linkwise.bench.torch_run import TorchBench
 
     if output is not None and (not output.is_dir() or any(output.iterdir())) and output.exists():
         raise InputError(f"-o {output}: there is something already; name a folder that does not exist")
-    gpus = visible_gpus(os.environ)
-    if needs_gpu:
-        # A program of nccl-tests says itself what it lacks; it may see GPUs without a device file here.
-        if device == "cpu":
-            raise InputError("--device cpu: nccl-tests has no CPUs to run on; leave the option out")
-        if ranks is None and not gpus:
-            raise InputError("--nccl-tests: no GPU to count here; say how many with --ranks")
-        chosen, count = "cuda", gpus if ranks is None else chosen_ranks(ranks, device="cpu", gpus=gpus)
-    else:
-        chosen = chosen_device(device, gpus=gpus)
-        count = chosen_ranks(ranks, device=chosen, gpus=gpus)
-    return TorchBench(
-        device=chosen,
-        ranks=count,
-        python=python or sys.executable,
-        folder=output,
-        patience_s=patience,
+    asked = BenchAsked(
+        ranks=ranks,
+        nodes=nodes,
+        device=device,
+        options=options,
+        queue_s=None if queue_within is None else seconds_of(queue_within, "--queue-within"),
+        patience_s=patience / 2,
     )
+    with bench_place(place or "local", asked) as there:
+        chosen, count = (
+            _devices(ranks, device, needs_gpu=needs_gpu) if there is None else (there.device, there.ranks)
+        )
+        to = TorchBench(
+            device=chosen,
+            ranks=count,
+            python=python or sys.executable,
+            folder=output,
+            patience_s=patience,
+        )
+        yield to if there is None else replace(to, place=there.place, nodes=there.nodes, stage=there.stage)
+
+
+def _devices(ranks: int | None, device: str | None, *, needs_gpu: bool) -> tuple[str, int]:
+    from linkwise.bench.devices import chosen_device, chosen_ranks, visible_gpus
+
+    gpus = visible_gpus(os.environ)
+    if not needs_gpu:
+        chosen = chosen_device(device, gpus=gpus)
+        return chosen, chosen_ranks(ranks, device=chosen, gpus=gpus)
+    # A program of nccl-tests says itself what it lacks; it may see GPUs without a device file here.
+    if device == "cpu":
+        raise InputError("--device cpu: nccl-tests has no CPUs to run on; leave the option out")
+    if ranks is None and not gpus:
+        raise InputError("--nccl-tests: no GPU to count here; say how many with --ranks")
+    return "cuda", gpus if ranks is None else chosen_ranks(ranks, device="cpu", gpus=gpus)
 
 
 def _is_done(record: RunRecord) -> bool:

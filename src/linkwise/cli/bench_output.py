@@ -45,8 +45,16 @@ def print_result(result: BenchResult, form: str, *, has_samples: bool) -> int:
     bad = [run for run in result.runs if run.outcome != "done"]
     for run in bad:
         click.echo(f"linkwise: the job ended badly ({run.outcome}): {run.reason}", err=True)
+    invalid = [run for run in result.runs if run.valid is False]
+    for run in invalid:
+        wrong = "; ".join(
+            f"{each.what}: {each.seen}, planned: {each.planned}"
+            for each in run.checks
+            if each.is_as_planned is False
+        )
+        click.echo(f"linkwise: the run is invalid, do not compare or average it: {wrong}", err=True)
     if not bad:
-        return ExitCode.DONE
+        return ExitCode.AGAINST if invalid else ExitCode.DONE
     return ExitCode.AGAINST if has_samples else ExitCode.NOT_MEASURED
 
 
@@ -73,7 +81,10 @@ class Progress:
         event
             What it said.
         """
-        if event.get("event") == "begin":
+        if event.get("event") == "waiting":
+            self._show("")
+            self._tell_waiting(str(event["job"]))
+        elif event.get("event") == "begin":
             self._show(
                 "measuring " + " ".join(f"{value}" for name, value in event.items() if name != "event")
             )
@@ -87,6 +98,12 @@ class Progress:
             What it measures, and for which time.
         """
         self._show(f"measuring {operation}, run {number}")
+
+    def _tell_waiting(self, job: str) -> None:
+        from linkwise.launch.run.slurm_queue import ask_slurm, queue_place, waiting_text
+
+        reason = ask_slurm(("squeue", "-h", "-j", job, "-o", "%r")).strip().replace("None", "")
+        click.echo(f"linkwise: {waiting_text(job, reason, queue_place(job, ask_slurm))}", err=True)
 
     def _show(self, text: str) -> None:
         if self._is_shown:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from linkwise.diagnose.following import Change
     from linkwise.readers.job_log.values import JobLog
 
-__all__ = ["follow_job"]
+__all__ = ["allow_many_files", "ended_by_signals", "follow_job"]
 
 
 def follow_job(
@@ -52,9 +52,9 @@ def follow_job(
     inputs = Inputs(paths=files)
     for each in inputs.check():
         click.echo(f"linkwise: {each} is not there yet; waiting for it", err=True)
-    _allow_many_files()
+    allow_many_files()
     follower = Follower(find=inputs.new, judge=judge, clock=time.monotonic)
-    with _ended_by_signals() as wait:
+    with ended_by_signals() as wait:
         _announce(files)
         for changes in follower.follow(wait, until_quiet_s=until_quiet_s):
             _tell(changes, form)
@@ -83,7 +83,7 @@ def _announce(files: tuple[str, ...]) -> None:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[Callable[[float], bool]]:
+def ended_by_signals() -> Iterator[Callable[[float], bool]]:
     """Yield a wait that the first SIGINT or SIGTERM breaks off; a second one ends the program as ever."""
     ended = threading.Event()
     before: dict[int, Any] = {}
@@ -101,7 +101,7 @@ def _ended_by_signals() -> Iterator[Callable[[float], bool]]:
             signal.signal(each, handler)
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
     """Raise the limit of open files to what the system allows: every followed file is open."""
     with suppress(ImportError, OSError, ValueError):
         import resource

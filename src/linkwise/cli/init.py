@@ -14,6 +14,7 @@ __all__ = ["TEMPLATES", "init"]
 TEMPLATES: Mapping[str, str] = {
     "cluster": "cluster/template.yaml",
     "job": "job/template.yaml",
+    "rollout": "rollout/template.yaml",
     "prices": "cluster/prices_template.yaml",
 }
 """Template of each document, in the room that reads it."""
@@ -25,8 +26,8 @@ TEMPLATES: Mapping[str, str] = {
 def init(document: str, path: str | None) -> None:
     """Write a commented template of DOCUMENT to PATH.
 
-    PATH is cluster.yaml, job.yaml or prices.yaml if left out, and - is standard output. A file that exists
-    is left alone.
+    PATH is cluster.yaml, job.yaml, rollout.yaml or prices.yaml if left out, and - is standard output. A file
+    that exists is left alone.
     """
     template = _template(document)
     if path == "-":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwise.cli.lab_slurm import slurm
 from linkwise.cli.numbers import FiniteFloat
 from linkwise.errors import InputError, UnknownName
 
@@ -46,6 +47,9 @@ def lab() -> None:
     linkwise lab bench
     linkwise lab down
     """  # noqa: D301 (click reads \b as: do not wrap)
+
+
+lab.add_command(slurm)
 
 
 @lab.command()

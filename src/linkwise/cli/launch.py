@@ -14,12 +14,13 @@ from linkwise.cli.numbers import FiniteFloat
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
+    from linkwise.cli.places import LaunchGround
     from linkwise.cluster import Cluster
+    from linkwise.estimate import Estimate
     from linkwise.job import Job
-    from linkwise.launch.run.launch_place import LaunchPlace
     from linkwise.launch.run.launch_record import LaunchRecord
+    from linkwise.launch.run.launching import LaunchPatience
     from linkwise.launch.run.prepared import Prepared
-    from linkwise.search import Plan
 
 __all__ = ["launch"]
 
@@ -27,11 +28,16 @@ _START_S = 600.0
 """Until all ranks are there: imports on a cold file system take minutes; assumed [s]."""
 _QUEUE_S = 86_400.0
 """In the queue of Slurm; assumed [s]."""
+_SILENCE_S = 3600.0
+"""Longer than torch lets a collective hang (10 min with NCCL, 30 min with gloo), so that its own words are
+heard first; assumed [s]."""
 
 
 @click.command()
 @job_and_cluster_arguments
-@click.option("--on", "where", type=click.Choice(["local", "slurm"]), help="Where it runs; local by default.")
+@click.option(
+    "--on", "where", metavar="local|slurm|lab[:NAME]", help="Where it runs; on this machine by default."
+)
 @click.option("--script", metavar="PATH", help="What to start instead of the framework's usual program.")
 @click.option("--device", type=click.Choice(["cuda", "cpu"]), help="cpu: a trial with gloo, without GPUs.")
 @click.option("--python", metavar="PATH", help="The Python that has torch; that of Linkwise by default.")
@@ -46,6 +52,12 @@ _QUEUE_S = 86_400.0
 )
 @click.option("--time-limit", type=FiniteFloat(), metavar="HOURS", help="When the job is ended.")
 @click.option("--start-within", metavar="TIME", help="Until all ranks have started; '10 min' by default.")
+@click.option(
+    "--patience",
+    metavar="TIME",
+    help="Stop a job whose output and logs have not grown for so long; '1 h' by default, longer than torch "
+    "lets a collective hang.",
+)
 @click.option("--queue-within", metavar="TIME", help="slurm: until it leaves the queue; '24 h' by default.")
 @click.option("--nccl", metavar="RELEASE", help="The release of NCCL, such as 2.27; the newest if left out.")
 @click.option(
@@ -89,7 +101,7 @@ def launch(
     place = where or "local"
     _refuse_without_effect(place, options)
     own = ("script", "device", "python", "given", "restarts", "options", "time_limit", "start_within",
-           "queue_within", "nccl")  # fmt: skip
+           "queue_within", "patience", "nccl")  # fmt: skip
     choices = {name: options.pop(name) for name in own}
     asked, there = read_job_and_cluster(job, cluster, cluster_option, options)
     return _launch(asked, there, place, choices, output=output, is_dry=dry_run, form=form)
@@ -106,15 +118,17 @@ def _refuse_with_attach(given: dict[str, Any], *, is_dry: bool) -> None:
 
 
 def _refuse_without_effect(place: str, options: dict[str, Any]) -> None:
-    if place == "local":
+    if place != "slurm":
         for name, word in (("options", "--sbatch"), ("queue_within", "--queue-within")):
             if options[name]:
                 raise InputError(f"{word} has no effect without --on slurm; leave it out")
-    elif options["restarts"]:
+    if place != "local" and options["restarts"]:
         raise InputError(
-            "--restarts has no effect with --on slurm: its nodes meet at a fixed address, and torchrun does "
-            "not recover there; leave it out"
+            f"--restarts has no effect with --on {place}: its nodes meet at a fixed address, and torchrun "
+            "does not recover there; leave it out"
         )
+    if place not in ("local", "slurm") and options["device"] == "cuda":
+        raise InputError(f"--device cuda: nodes of --on {place} have no GPUs; leave the option out")
     for each in options["options"]:
         if not each.startswith("-") or not each.isprintable():
             raise InputError(f"--sbatch {each!r}: write an option of sbatch, such as --partition=train")
@@ -138,7 +152,7 @@ def _launch(
     if place == "local" and there.nodes_in_use > 1:
         raise InputError(
             f"{there.name} has {there.nodes_in_use} nodes, and --on local runs on this machine alone: give "
-            "--on slurm, or a cluster of one node"
+            "--on slurm or --on lab, or a cluster of one node"
         )
     found = plan(asked, there, top=1)
     if not found.layouts:
@@ -147,64 +161,67 @@ def _launch(
         )
         click.echo(f"linkwise: no layout fits{short}; nothing was started", err=True)
         return ExitCode.INFEASIBLE
-    prepared = _prepared(asked, there, found, place, choices)
-    from linkwise.cli.launch_following import dry_run, run_prepared
+    from linkwise.cli.launch_following import audience_of, dry_run
+    from linkwise.cli.places import launch_ground
+    from linkwise.launch.run.whole import LaunchSite, run_launch
 
-    there_is = _place(place, choices["options"])
-    folder = output or _folder_for(prepared)
-    patience = (_seconds("--queue-within", choices["queue_within"], _QUEUE_S),
-                _seconds("--start-within", choices["start_within"], _START_S))  # fmt: skip
-    if is_dry:
-        dry_run(prepared, there_is, folder.absolute(), form=form)
-        return ExitCode.DONE
-    python = choices["python"] or sys.executable
-    with run_prepared(prepared, there_is, folder, python=python, patience=patience, form=form) as record:
+    with launch_ground(place, there, options=choices["options"]) as ground:
+        prepared = _prepared(asked, there, found.layouts[0], ground, choices)
+        folder = output or _folder_for(prepared)
+        if is_dry:
+            dry_run(prepared, ground.place, folder.absolute(), form=form)
+            return ExitCode.DONE
+        site = LaunchSite(
+            place=ground.place,
+            python=choices["python"] or sys.executable,
+            patience=_patience(choices),
+            looks=ground.looks,
+            notes=ground.notes,
+        )
+        record = run_launch(prepared, site, folder, audience_of(ground.place.name))
         return _shown(record, folder, form)
 
 
-def _prepared(asked: Job, there: Cluster, found: Plan, place: str, choices: dict[str, Any]) -> Prepared:
-    from dataclasses import replace
+def _patience(choices: dict[str, Any]) -> LaunchPatience:
+    from linkwise.launch.run.launching import LaunchPatience
 
-    from linkwise.launch.render import planned_start
-    from linkwise.launch.run.prepared import given_settings, prepare, run_settings_of, unplanned
+    return LaunchPatience(
+        queue_s=_seconds("--queue-within", choices["queue_within"], _QUEUE_S),
+        start_s=_seconds("--start-within", choices["start_within"], _START_S),
+        silence_s=_seconds("--patience", choices["patience"], _SILENCE_S),
+    )
+
+
+def _prepared(
+    asked: Job, there: Cluster, found: Estimate, ground: LaunchGround, choices: dict[str, Any]
+) -> Prepared:
+    from linkwise.launch.run.prepared import LaunchChoices, given_settings, prepared_launch
     from linkwise.nccl.variables import NEWEST, parse_release
 
-    target = "torchrun" if place == "local" else "slurm"
-    limit_h, device, script = choices["time_limit"], choices["device"] or "cuda", choices["script"]
+    limit_h, script = choices["time_limit"], choices["script"]
     if script is not None and script.strip() and not Path(script).is_absolute():
         if not Path(script).is_file():
             raise InputError(f"--script {script}: is no file here; name one, or its whole path on the nodes")
         script = str(Path(script).absolute())  # the job runs in the run folder
-    start, _ = planned_start(
+    return prepared_launch(
         asked,
         there,
-        found.layouts[0],
-        target=target,
-        release=NEWEST if choices["nccl"] is None else parse_release(choices["nccl"]),
-        time_limit_s=None if limit_h is None else limit_h * 3600,
-        script=script,
+        found,
+        LaunchChoices(
+            device=choices["device"] or ground.device,
+            script=script,
+            given=given_settings(choices["given"]),
+            restarts=choices["restarts"] or 0,
+            time_limit_s=None if limit_h is None else limit_h * 3600,
+            release=NEWEST if choices["nccl"] is None else parse_release(choices["nccl"]),
+            look_s=_seconds("--start-within", choices["start_within"], _START_S) / 2,
+        ),
+        target=ground.target,
+        inherited=os.environ,
+        of_place=ground.settings,
+        hosts=ground.hosts,
+        more_files=ground.files,
     )
-    settings = run_settings_of(
-        start.settings,
-        given_settings(choices["given"]),
-        device=device,
-        is_local=place == "local",
-        restarts=choices["restarts"] or 0,
-    )
-    if stray := unplanned(os.environ, settings):
-        raise InputError(stray)
-    patience_s = _seconds("--start-within", choices["start_within"], _START_S) / 2
-    start = replace(start, settings=settings)
-    return prepare(start, found.layouts[0], target=target, device=device, patience_s=patience_s)
-
-
-def _place(name: str, options: tuple[str, ...]) -> LaunchPlace:
-    from linkwise.launch.render import slurm, torchrun
-    from linkwise.launch.run.launch_place import LocalLaunch, SlurmLaunch
-
-    if name == "local":
-        return LocalLaunch(script=torchrun.FILE)
-    return SlurmLaunch(script=slurm.FILE, options=options)
 
 
 def _folder_for(prepared: Prepared) -> Path:
@@ -214,24 +231,23 @@ def _folder_for(prepared: Prepared) -> Path:
 
 
 def _seconds(option: str, text: str | None, usual_s: float) -> float:
-    from linkwise.units import parse
+    from linkwise.cli.numbers import seconds_of
 
-    if text is None:
-        return usual_s
-    time_s = parse(text, "s")
-    if not 0 < time_s < 1e9:
-        raise InputError(f"{option} {text}: write a time above zero, such as '5 min'")
-    return time_s
+    return usual_s if text is None else seconds_of(text, option)
 
 
 def _attach(folder: Path, form: str) -> int:
-    from linkwise.cli.launch_following import follow_again
+    from linkwise.cli.launch_following import audience_of
+    from linkwise.cli.places import place_again
+    from linkwise.launch.run.launching import LaunchPatience
+    from linkwise.launch.run.whole import LaunchSite, follow_launch
     from linkwise.report.launch_result import read_launch
 
     record = read_launch(folder)
     if not record.is_over:
-        patience = (_QUEUE_S, _START_S)
-        record = follow_again(record, _place(record.place, ()), folder, patience=patience, form=form)
+        patience = LaunchPatience(queue_s=_QUEUE_S, start_s=_START_S, silence_s=_SILENCE_S)
+        site = LaunchSite(place=place_again(record.place), python=sys.executable, patience=patience)
+        record = follow_launch(record, site, folder, audience_of(record.place))
     return _shown(record, folder, form)
 
 

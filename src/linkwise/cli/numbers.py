@@ -1,4 +1,4 @@
-"""Numbers of options: click takes nan and inf, which compare with nothing and mean nothing here."""
+"""Numbers and times of options: click takes nan and inf, which compare with nothing and mean nothing here."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-__all__ = ["FiniteFloat"]
+from linkwise.errors import InputError
+
+__all__ = ["FiniteFloat", "seconds_of"]
 
 
 class FiniteFloat(click.FloatRange):
@@ -31,3 +33,26 @@ class FiniteFloat(click.FloatRange):
     def _describe_range(self) -> str:
         """Return the bounds for the help; nothing where there are none."""
         return "" if self.min is None and self.max is None else super()._describe_range()
+
+
+def seconds_of(text: str, option: str) -> float:
+    """Return a time as it was written [s].
+
+    Parameters
+    ----------
+    text
+        With its unit.
+    option
+        What it was written for.
+
+    Raises
+    ------
+    InputError
+        When it is no time above zero.
+    """
+    from linkwise.units import parse
+
+    time_s = parse(text, "s")
+    if not 0 < time_s < 1e9:
+        raise InputError(f"{option} {text}: write a time above zero, such as '5 min'")
+    return time_s

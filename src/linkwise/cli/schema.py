@@ -10,7 +10,7 @@ __all__ = ["schema"]
 
 
 @click.command()
-@click.argument("document", type=click.Choice(["cluster", "job", "prices", "calibration"]))
+@click.argument("document", type=click.Choice(["cluster", "job", "rollout", "prices", "calibration"]))
 def schema(document: str) -> None:
     """Print the JSON Schema of DOCUMENT, for editors and other programs."""
     from linkwise.documents import json_schema
@@ -23,6 +23,10 @@ def schema(document: str) -> None:
         from linkwise.cluster.prices_document import HEADER, PricesDocument
 
         published = json_schema(PricesDocument, HEADER)
+    elif document == "rollout":
+        from linkwise.rollout.document import HEADER, RolloutDocument
+
+        published = json_schema(RolloutDocument, HEADER)
     elif document == "calibration":
         from linkwise.cluster.calibration_document import HEADER, CalibrationDocument
 

@@ -7,10 +7,14 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from linkwise.diagnose.causes import RULES
+from linkwise.diagnose.ends import is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Finding, Severity
+from linkwise.diagnose.gloo_reason import gloo_failure, gloo_note
+from linkwise.diagnose.gloo_transport import gloo_transport
 from linkwise.diagnose.precedence import settle
 from linkwise.diagnose.progress import has_progressed
+from linkwise.diagnose.slower import gap_note, slower_reason
 from linkwise.diagnose.transport import Transport, transport_of
 from linkwise.diagnose.waiting import timeout_reason
 from linkwise.readers.job_log.values import Evidence, JobLog, Sighting
@@ -86,7 +90,7 @@ def diagnose(
         What was read of a good run, for what differs.
     """
     facts = Facts(log=log)
-    transport = transport_of(facts)
+    transport = _transport(facts)
     found = _found(facts)
     shortfalls: tuple[Shortfall, ...] = ()
     if cluster is not None:
@@ -113,13 +117,17 @@ def _found(facts: Facts) -> list[Finding]:
     return [each for rule in RULES.values() if (each := rule(facts)) is not None]
 
 
+def _transport(facts: Facts) -> Transport:
+    return gloo_transport(facts) or transport_of(facts)
+
+
 def _compared(
     baseline: JobLog, facts: Facts, transport: Transport, findings: tuple[Finding, ...]
 ) -> Comparison:
     from linkwise.diagnose.baseline import compare_runs
 
     good = Facts(log=baseline)
-    return compare_runs((good, transport_of(good), settle(_found(good))), (facts, transport, findings))
+    return compare_runs((good, _transport(good), settle(_found(good))), (facts, transport, findings))
 
 
 def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]:
@@ -136,13 +144,18 @@ def _verdict(facts: Facts, findings: tuple[Finding, ...]) -> tuple[Verdict, str]
         return Verdict.CANNOT_TELL, f"the log ends before NCCL is initialized on ranks {shown}" + _strange(
             facts
         )
+    if not findings and (slower := slower_reason(facts)) is not None:
+        return Verdict.CANNOT_TELL, slower
     if facts.has_completed or facts.seen("rings_connected") or has_progressed(facts):
-        return Verdict.HEALTHY, "nothing slow or broken is seen" + _over_tcp(facts) + _strange(facts)
-    return Verdict.CANNOT_TELL, _nothing_seen(facts) + _strange(facts)
+        added = _over_tcp(facts) + gap_note(facts) + gloo_note(facts) + _strange(facts)
+        return Verdict.HEALTHY, "nothing slow or broken is seen" + added
+    return Verdict.CANNOT_TELL, _nothing_seen(facts) + gloo_note(facts) + _strange(facts)
 
 
 def _unexplained(facts: Facts) -> str | None:
     """Return what to say of a failure that no finding explains; ``None`` without one."""
+    if is_gloo_job(facts):
+        return gloo_failure(facts)
     echoes = facts.warned("closed", "reset", "proxy_echo")
     left = [each for each in facts.seen("left") if each.fields["stage"] != "Abort"]
     faults = [each for each in facts.faults if not each.source.startswith("ras")]
@@ -189,6 +202,8 @@ def _nothing_seen(facts: Facts) -> str:
         return "the log shows how ranks connect and not that NCCL came up; give it to its end"
     if facts.hosts or facts.seen("version"):
         return "the log shows too little of NCCL's start; set NCCL_DEBUG=INFO and run again"
+    if is_gloo_job(facts):
+        return "ranks talk over gloo, and the output shows no two steps of them; give it to its end"
     kinds = sorted({each.kind for each in facts.log.inputs} - {"text", "NCCL log"})
     given = f", which is {' and '.join(kinds)}" if kinds else ""
     return f"no line of NCCL is in this{given}; set NCCL_DEBUG=INFO and give the log of the job"

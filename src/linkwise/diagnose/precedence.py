@@ -37,7 +37,7 @@ OVER: dict[str, tuple[str, ...]] = {
         "roce_gid",
     ),
     "duplicate_gpu": ("container", "version", "env_misuse", "host_identity", *_ECHOES),
-    "oom": ("container", "shm", "cumem", "p2p", "firewall", "socket_ifname", *_ECHOES),
+    "oom": ("rank_killed", "container", "shm", "cumem", "p2p", "firewall", "socket_ifname", *_ECHOES),
     "gpu_hw": ("p2p", "oom", "fabric_manager", "link_flap", "firewall", "driver", *_ECHOES),
     "shm": ("container", "p2p", "firewall", *_ECHOES),
     "memlock": ("container", "dmabuf", "cumem", *_ECHOES),
@@ -69,6 +69,11 @@ OVER: dict[str, tuple[str, ...]] = {
     "gdr_off": ("nccl_bug",),
     "desync": ("nccl_bug",),
     "bond": (),
+    "node_lost": ("rank_frozen", "link_down"),
+    "rank_killed": ("remote_exit",),
+    "elastic_store": ("bootstrap",),
+    "rank_frozen": ("remote_exit", "link_down"),
+    "slow_node": ("slow_link", "link_flap"),
 }  # fmt: skip
 """Of each cause, those that it explains: they are dropped when this one is at least as sure."""
 
@@ -79,6 +84,7 @@ LIKELIHOOD: tuple[str, ...] = (
     "link_flap",
     "ipv6", "socket_ifname", "firewall", "container", "mnnvl", "fabric_manager", "cumem", "topology", "sharp",
     "plugin", "env_misuse", "gdr_off", "p2p", "bond", "bootstrap", "ib_error", "desync", "nccl_bug",
+    "node_lost", "rank_killed", "rank_frozen", "link_down", "elastic_store", "slow_node", "slow_link",
     "remote_exit",
     "harmless",
 )  # fmt: skip

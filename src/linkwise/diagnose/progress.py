@@ -19,7 +19,8 @@ def has_progressed(facts: Facts) -> bool:
     facts
         What is known of the job.
     """
-    return bool(facts.log.tests) or bool(facts.seen("step_time", "tests_end"))
+    has_steps = any(each.count > 1 for each in facts.log.rank_steps)
+    return has_steps or bool(facts.log.tests) or bool(facts.seen("step_time", "tests_end"))
 
 
 def plateau_bytes_per_s(facts: Facts) -> float | None:

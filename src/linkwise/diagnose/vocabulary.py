@@ -31,6 +31,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "ipv6": "an IPv6 address is used that the peer cannot reach",
         "ports": "TCP ports run out",
         "fd_limit": "too many open files",
+        "link_down": "the network between nodes carries nothing any more",
+        "slow_link": "a link between nodes carries less than it did",
     },
     "inside a node": {
         "p2p": "GPUs cannot reach each other directly",
@@ -44,6 +46,8 @@ FAMILIES: dict[str, dict[str, str]] = {
         "duplicate_gpu": "two ranks use one GPU",
         "gpu_hw": "a GPU or NVLink is faulty",
         "oom": "memory is full",
+        "slow_node": "a node computes slower than it did",
+        "node_lost": "a node is gone with all its ranks",
     },
     "software": {
         "version": "NCCL versions differ or are too old",
@@ -54,6 +58,9 @@ FAMILIES: dict[str, dict[str, str]] = {
     "program": {
         "desync": "ranks do not issue the same collective",
         "remote_exit": "another process died",
+        "rank_killed": "a rank was ended from outside, by SIGKILL or SIGTERM",
+        "rank_frozen": "a rank neither goes on nor ends",
+        "elastic_store": "ranks that torchrun starts again find the addresses of the ended ones",
         "test_setup": "the measurement is not what it seems",
     },
     "harmless": {"harmless": "alarming text without effect"},

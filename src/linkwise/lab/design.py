@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from linkwise.cluster.cluster import FabricKind, RoutingKind
@@ -135,6 +135,35 @@ class LabDesign:
     def nic_of(self, rank: int) -> int:
         """Return which NIC of its node a rank uses."""
         return rank % self.ranks_per_node * self.nics_per_node // self.ranks_per_node
+
+    def first(self, ranks: int) -> LabDesign:
+        """Return what a job has that takes the first ranks alone: whole nodes, or a part of one.
+
+        Parameters
+        ----------
+        ranks
+            How many [1].
+
+        Raises
+        ------
+        InputError
+            When there are not so many, or they end within a node that is not the first.
+        """
+        per_node = min(ranks, self.ranks_per_node)
+        nodes = ranks // self.ranks_per_node or 1
+        if not 0 < ranks <= self.ranks or nodes * per_node != ranks:
+            raise InputError(
+                f"{ranks} ranks: the lab has {self.nodes} nodes of {self.ranks_per_node}; take whole nodes, "
+                "or a part of one"
+            )
+        return replace(
+            self,
+            nodes=nodes,
+            ranks=ranks,
+            ranks_per_node=per_node,
+            nics_per_node=self.nics_per_node if nodes > 1 else 0,
+            nics=tuple(nic for nic in self.nics if nic.node < nodes) if nodes > 1 else (),
+        )
 
 
 def design_of(cluster: Cluster, *, dilation: float | None = None) -> LabDesign:

@@ -17,9 +17,9 @@ from linkwise.errors import InputError
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import JobEnd, JobRequest
 from linkwise.lab.shell import Shell
-from linkwise.lab.wires import node_namespace, switch_namespace, tc_lines
+from linkwise.lab.wires import node_name, node_namespace, switch_namespace, tc_lines
 
-__all__ = ["FaultKind", "FaultRun", "Injection", "fault_run", "faulty_request"]
+__all__ = ["DoctorWord", "FaultKind", "FaultRun", "Injection", "fault_run", "faulty_request"]
 
 FLAP_S = 3.0
 """How long a link that flaps is down [s]."""
@@ -67,6 +67,7 @@ class Injection:
     shell: Shell
     at_s: float | None = None
     _pids: dict[int, int] = field(default_factory=dict)
+    _agents: dict[str, int] = field(default_factory=dict)
     _timer: threading.Timer | None = None
 
     def watch(self, event: Mapping[str, Any]) -> None:
@@ -79,6 +80,8 @@ class Injection:
         """
         if event["event"] == "started":
             self._pids[int(event["rank"])] = int(event["pid"])
+        elif event["event"] == "agent":
+            self._agents[str(event["namespace"])] = int(event["pid"])
         elif event["event"] == "step begins" and event["step"] == self.step and self.at_s is None:
             self.at_s = float(event["at_s"])
             _INJECT[self.kind](self)
@@ -128,6 +131,9 @@ class Injection:
     def lose(self) -> None:
         """Take the node away: first its links, so that nothing says goodbye."""
         self.set_links("down")
+        agent = self._agents.get(node_namespace(self.lab, self.node))
+        if agent is not None:
+            os.kill(agent, signal.SIGKILL)
         self.signal_ranks(signal.SIGKILL, is_all=True)
 
 
@@ -140,6 +146,32 @@ _INJECT: Mapping[FaultKind, Callable[[Injection], None]] = {
     FaultKind.RANK_FROZEN: lambda fault: fault.signal_ranks(signal.SIGSTOP, is_all=False),
     FaultKind.NODE_LOST: Injection.lose,
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorWord:
+    """What the doctor said of an output.
+
+    Parameters
+    ----------
+    verdict, words
+        The verdict, and why.
+    causes
+        Of its findings, worst first.
+    node
+        The one node that the first finding names; ``None`` where it names several, or none.
+    where
+        All that it names.
+    time_s
+        What reading and judging took [s].
+    """
+
+    verdict: str
+    words: str
+    causes: tuple[str, ...]
+    node: str | None
+    where: tuple[str, ...]
+    time_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,12 +190,8 @@ class FaultRun:
         From the fault to the end of the job; ``None`` where it went on [s].
     step_before_s, longest_after_s
         Median step before the fault; the longest that was finished after it, ``None`` without one [s].
-    verdict, words
-        What the doctor said.
-    causes
-        Of the doctor's findings, worst first.
-    doctor_s
-        What that took [s].
+    said
+        What the doctor said of the output alone.
     """
 
     kind: FaultKind
@@ -174,10 +202,17 @@ class FaultRun:
     ended_s: float | None
     step_before_s: float
     longest_after_s: float | None
-    verdict: str
-    words: str
-    causes: tuple[str, ...]
-    doctor_s: float
+    said: DoctorWord
+
+    @property
+    def is_kind_named(self) -> bool:
+        """Return whether the first finding is the cause of the name of the fault."""
+        return self.said.causes[:1] == (self.kind.replace("-", "_"),)
+
+    @property
+    def is_node_right(self) -> bool | None:
+        """Return whether the node that was named is the one; ``None`` where none was."""
+        return None if self.said.node is None else self.said.node == node_name(self.node)
 
 
 def faulty_request(request: JobRequest, fault: Injection, *, timeout_s: float) -> JobRequest:
@@ -221,7 +256,6 @@ def fault_run(fault: Injection, end: JobEnd) -> FaultRun:
     before = [float(each["time_s"]) for each in steps if 0 <= each["step"] < fault.step]
     after = [float(each["time_s"]) for each in steps if each["step"] >= fault.step]
     errors = [each for each in end.events if each["event"] == "failed"]
-    verdict, words, causes, doctor_s = _asked(end)
     return FaultRun(
         kind=fault.kind,
         node=fault.node,
@@ -231,10 +265,7 @@ def fault_run(fault: Injection, end: JobEnd) -> FaultRun:
         ended_s=None if end.is_done else end.wall_s - at_s,
         step_before_s=statistics.median(before),
         longest_after_s=max(after, default=None),
-        verdict=verdict,
-        words=words,
-        causes=causes,
-        doctor_s=doctor_s,
+        said=_asked(end, nodes=fault.design.nodes),
     )
 
 
@@ -249,14 +280,22 @@ def _told(end: JobEnd, errors: list[Mapping[str, Any]]) -> Iterator[str]:
         yield f"; ranks {', '.join(map(str, ranks))} had errors, the first said: {first}"
 
 
-def _asked(end: JobEnd) -> tuple[str, str, tuple[str, ...], float]:
-    """Return verdict, words, causes and time of the doctor, who sees the output of the job alone."""
+def _asked(end: JobEnd, *, nodes: int) -> DoctorWord:
+    """Return what the doctor says, who sees the output of the job alone."""
     from linkwise.diagnose.doctor import diagnose
     from linkwise.readers.job_log.reading import parse_job_log
 
     begin = time.perf_counter()
     text = "".join(f"{line}\n" for line in end.output).encode()
     found = diagnose(parse_job_log([("output of the job", text)]))
-    words = found.findings[0].explanation if found.findings else found.reason
-    causes = tuple(each.cause for each in found.findings)
-    return str(found.verdict), words, causes, time.perf_counter() - begin
+    time_s = time.perf_counter() - begin
+    where = found.findings[0].where if found.findings else ()
+    named = [each for each in where if each in map(node_name, range(nodes))]
+    return DoctorWord(
+        verdict=str(found.verdict),
+        words=found.findings[0].explanation if found.findings else found.reason,
+        causes=tuple(each.cause for each in found.findings),
+        node=named[0] if len(named) == 1 else None,
+        where=where,
+        time_s=time_s,
+    )

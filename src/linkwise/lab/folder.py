@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -77,6 +78,7 @@ class LabFolder:
         """Remove the folder and the files of a lab in it; no other file is touched."""
         for name in ("lab.json", "lab.json.part", "lock"):
             (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / "slurm", ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()
 

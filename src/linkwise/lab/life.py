@@ -14,6 +14,7 @@ from linkwise.errors import InputError
 from linkwise.lab.design import LabDesign
 from linkwise.lab.folder import HOME, LabFolder, check_name, is_free, lab_folders, locked
 from linkwise.lab.shell import Shell, system_shell
+from linkwise.lab.slurm_processes import READY, SLURM, end_slurm, is_job_running
 from linkwise.lab.wires import batches_of, lab_of, namespaces_of
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "clear_leftovers",
     "find_lab",
     "lab_in_use",
+    "lab_locked",
     "lab_states",
     "take_down",
     "take_up",
@@ -214,7 +216,8 @@ def clear_leftovers(ground: Ground) -> tuple[str, ...]:
     Notes
     -----
     Left over is a lab that does not stand as a whole and that nobody works on; and namespaces with the prefix
-    of labs whose folder is gone. A lab that stands stays, whoever built it.
+    of labs whose folder is gone. A lab that stands stays, whoever built it; a Slurm in it that never stood as
+    a whole goes.
     """
     with _registry(ground):
         cleared = []
@@ -222,7 +225,15 @@ def clear_leftovers(ground: Ground) -> tuple[str, ...]:
             if design is None and not is_busy:
                 _remove(LabFolder(path=ground.home / name), ground)
                 cleared.append(name)
+            elif design is not None and not is_busy:
+                _clear_slurm(ground.home / name, design, ground)
         return tuple(cleared)
+
+
+def _clear_slurm(lab: Path, design: LabDesign, ground: Ground) -> None:
+    home = lab / SLURM
+    if home.exists() and not (home / READY).exists():
+        end_slurm(lab.name, design, home, ground.shell)
 
 
 def check_root() -> None:
@@ -270,7 +281,13 @@ def _remove(folder: LabFolder, ground: Ground) -> None:
 
 def _processes(namespaces: Sequence[str], ground: Ground) -> Iterator[int]:
     for name in namespaces:
-        yield from map(int, ground.shell(("ip", "netns", "pids", name), "").split())
+        try:
+            said = ground.shell(("ip", "netns", "pids", name), "")
+        except InputError:
+            if name in ground.namespaces():
+                raise
+            continue  # another command took its lab down meanwhile
+        yield from map(int, said.split())
 
 
 def _end_processes(namespaces: Sequence[str], ground: Ground) -> int:
@@ -289,8 +306,30 @@ def _end_processes(namespaces: Sequence[str], ground: Ground) -> int:
 
 
 @contextlib.contextmanager
-def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDesign]]:
+def lab_in_use(
+    name: str | None, *, ground: Ground, is_beside_slurm: bool = False
+) -> Iterator[tuple[str, LabDesign]]:
     """Hold a lab for a job: no other runs in it, and it is not taken down by halves.
+
+    Parameters
+    ----------
+    name, ground, is_beside_slurm
+        As for `lab_locked`.
+
+    Yields
+    ------
+    tuple
+        Its name and what it is.
+    """
+    with lab_locked(name, ground=ground, is_beside_slurm=is_beside_slurm) as (found, design, _):
+        yield found, design
+
+
+@contextlib.contextmanager
+def lab_locked(
+    name: str | None, *, ground: Ground, is_beside_slurm: bool = False
+) -> Iterator[tuple[str, LabDesign, int]]:
+    """Hold a lab, and give its open lock for a job that holds it on.
 
     Parameters
     ----------
@@ -298,11 +337,13 @@ def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDe
         Of the lab; the only one where it is ``None``.
     ground
         Where it is.
+    is_beside_slurm
+        Whether a job of the lab's Slurm may run meanwhile.
 
     Yields
     ------
     tuple
-        Its name and what it is.
+        Its name, what it is, and the open lock.
 
     Raises
     ------
@@ -312,10 +353,15 @@ def lab_in_use(name: str | None, *, ground: Ground) -> Iterator[tuple[str, LabDe
     check_root()
     folder = find_lab(name, ground=ground)
     held = f"lab {folder.name} is busy: another job runs in it; wait for it, or take up another lab"
-    with locked(folder.lock, held=held):
+    with locked(folder.lock, held=held) as lock:
         design = folder.read()
         if design is None:
             raise InputError(
                 f"lab {folder.name} does not stand as a whole; 'linkwise lab down {folder.name}' clears it"
             )
-        yield folder.name, design
+        if not is_beside_slurm and is_job_running(folder.path / SLURM, design, ground.shell):
+            raise InputError(
+                f"lab {folder.name} is busy: its Slurm runs a job; wait for it ('linkwise lab slurm status "
+                f"{folder.name}'), or take up another lab"
+            )
+        yield folder.name, design, lock

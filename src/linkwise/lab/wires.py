@@ -12,7 +12,15 @@ from dataclasses import dataclass
 
 from linkwise.lab.design import SPINE, LabDesign, Nic, Trunk
 
-__all__ = ["Batch", "batches_of", "namespaces_of", "node_namespace", "switch_namespace", "tc_lines"]
+__all__ = [
+    "Batch",
+    "batches_of",
+    "namespaces_of",
+    "node_name",
+    "node_namespace",
+    "switch_namespace",
+    "tc_lines",
+]
 
 _PREFIX = "lw-"
 _MOMENT_S = 1e-3
@@ -50,7 +58,18 @@ def node_namespace(lab: str, node: int) -> str:
     node
         Its number, from 0.
     """
-    return f"{_PREFIX}{lab}-n{node}"
+    return f"{_PREFIX}{lab}-{node_name(node)}"
+
+
+def node_name(node: int) -> str:
+    """Return what a node calls itself.
+
+    Parameters
+    ----------
+    node
+        Its number, from 0.
+    """
+    return f"n{node}"
 
 
 def switch_namespace(lab: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from linkwise.diagnose.doctor import Diagnosis
 from linkwise.diagnose.following import Change, Told
-from linkwise.monitor.tail import Tail
+from linkwise.monitor.tail import Piece, Tail
 from linkwise.readers.job_log.running import RunningLog
 from linkwise.readers.job_log.values import JobLog
 
@@ -32,6 +32,8 @@ class Follower:
         Makes a diagnosis of what was read.
     clock
         The time, which never goes back [s].
+    hear
+        Takes every piece beside the log that is diagnosed.
     log, told
         What was read and told so far.
 
@@ -44,6 +46,7 @@ class Follower:
     find: Callable[[], Iterable[Tail]]
     judge: Callable[[JobLog], Diagnosis]
     clock: Callable[[], float]
+    hear: Callable[[Piece], None] = field(default=lambda _piece: None)
     log: RunningLog = field(default_factory=RunningLog)
     told: Told = field(default_factory=Told)
     _tails: list[Tail] = field(default_factory=list)
@@ -82,7 +85,7 @@ class Follower:
             changes = self.turn()
             if changes:
                 yield changes
-            if not self._is_behind and (self._is_over() or self._is_quiet(until_quiet_s)):
+            if not self._is_behind and (self.is_over or self._is_quiet(until_quiet_s)):
                 return
             if wait(0 if self._is_behind else _PAUSE_S):
                 return
@@ -123,6 +126,7 @@ class Follower:
                 if piece.data:
                     read_bytes += len(piece.data)
                     self.log.feed(piece.name, piece.data)
+                self.hear(piece)
             left -= read_bytes
             self._is_behind |= read_bytes >= _FILE_BYTES
             if left <= 0:
@@ -133,7 +137,14 @@ class Follower:
                 break
         return _TURN_BYTES - left
 
-    def _is_over(self) -> bool:
+    @property
+    def is_behind(self) -> bool:
+        """Return whether there was more to read in the last turn than one turn takes."""
+        return self._is_behind
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether there are inputs and nothing more can come of any."""
         return bool(self._tails) and all(each.is_over for each in self._tails)
 
     def _is_quiet(self, until_quiet_s: float | None) -> bool:

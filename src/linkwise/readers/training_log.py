@@ -1,4 +1,4 @@
-"""What training frameworks print of their steps: Megatron-LM, NeMo, torchtitan and DeepSpeed, as values.
+"""What training programs print of their steps: Megatron-LM, NeMo, torchtitan, DeepSpeed and ours, as values.
 
 Notes
 -----
@@ -6,7 +6,9 @@ A step is told by the words its framework prints, so that logs of several releas
 prefixes of launchers and colours. What a framework prints of a step differs: Megatron and NeMo its time,
 torchtitan tokens per second of a GPU, DeepSpeed samples per second of all. Times of phases are those of the
 timers that Megatron and DeepSpeed print when asked. A line that a progress bar overwrites is one line for
-each time it was written. No judgement: warm-up and outliers are the caller's.
+each time it was written. Ranks that print at once may break into one another's lines: every piece of a line
+that begins a step is read alone, and a figure counts only with what its framework prints behind it. No
+judgement: warm-up and outliers are the caller's.
 
 References
 ----------
@@ -23,34 +25,54 @@ from dataclasses import dataclass, field
 
 from linkwise.readers.faults import Faults
 
-__all__ = ["FRAMEWORKS", "MOST_STEPS", "LoggedStep", "TrainingLog", "is_training_log", "parse_training_log"]
+__all__ = [
+    "FRAMEWORKS",
+    "MOST_STEPS",
+    "LoggedStep",
+    "TrainingLog",
+    "is_training_log",
+    "parse_training_log",
+    "steps_of_lines",
+]
 
 MOST_STEPS = 200_000
 """Steps of one log that are read."""
-FRAMEWORKS = ("megatron", "nemo", "torchtitan", "deepspeed")
-"""Whose logs are read. GPT-NeoX prints lines of Megatron and of DeepSpeed; those of Megatron count."""
+FRAMEWORKS = ("megatron", "nemo", "torchtitan", "deepspeed", "ddp")
+"""Whose logs are read; ``ddp`` is the program that linkwise writes out. GPT-NeoX prints lines of Megatron
+and of DeepSpeed; those of Megatron count."""
 
 _LONGEST_LINE = 4000
 _LARGEST = 1e12
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
 _NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,20})?(?:[eE][+-]?[0-9]{1,3})?)"
 _MEGATRON = re.compile(r"iteration\s{1,20}(\d{1,12})\s{0,5}/\s{0,20}\d{1,12}\s{0,5}\|")
-_MEGATRON_TIME = re.compile(r"elapsed time per iteration \(ms\):\s{0,20}" + _NUMBER)
+_MEGATRON_TIME = re.compile(r"elapsed time per iteration \(ms\):\s{0,20}" + _NUMBER + r"\s{0,5}\|")
 _MEGATRON_BATCH = re.compile(r"global batch size:\s{0,20}(\d{1,12})")
 _MEGATRON_PHASE = re.compile(
     r"^\s{0,20}([a-z][a-z-]{2,60})\s?\.{3,}:\s{0,5}\(" + _NUMBER + r",\s{0,5}" + _NUMBER + r"\)"
 )
-_NEMO_TIME = re.compile(r"train_step_timing in s[:=]\s{0,5}" + _NUMBER)
+# Behind a colon the time may be the last of its line: there, one that is cut after a figure is read short.
+_NEMO_TIME = re.compile(
+    r"train_step_timing in s(?:=|(?P<colon>:))\s{0,5}(?P<time>" + _NUMBER + r")(?(colon)(?=\s|$)|(?=[,\]]))"
+)
 _NEMO_STEP = re.compile(r"global_step[:=]\s{0,5}" + _NUMBER)
 _NEMO_BATCH = re.compile(r"global_batch_size[:=]\s{0,5}" + _NUMBER)
 _TITAN = re.compile(
     r"step:\s{0,12}(\d{1,12})\s{1,12}loss:.{0,400}?(?:tps|wps):\s{0,12}([0-9][0-9,]{0,20}(?:\.\d{1,9})?)"
+    r"\s{1,12}(?:tflops|mfu):"
 )
 _DEEPSPEED = re.compile(
     r"(?:global_step=|(?<=\s)\d{1,6}/)(\d{1,12}),\s{0,5}(?:RunningAvgSamplesPerSec="
     + _NUMBER
     + r",\s{0,5}Curr)?"
-    r"SamplesPerSec=" + _NUMBER
+    r"SamplesPerSec=" + _NUMBER + ","
+)
+_OWN = re.compile(r"\bstep (\d{1,9}) loss \S{1,20} time " + _NUMBER + r" s tokens/s \d")
+_WORDS = ("elapsed time per iteration", "train_step_timing in s", "loss", "SamplesPerSec=")
+"""A line without any of them tells of no step."""
+_BEGINS = re.compile(
+    r"(?=\biteration\s{1,20}\d{1,12}\s{0,5}/|\bEpoch \d|\bstep:\s{0,12}\d{1,12}\s{1,12}loss:"
+    r"|\bstep \d{1,9} loss )"
 )
 _TIMERS = re.compile(r"time \(ms\) \|(.{1,2000})")
 _TIMER = re.compile(r"([a-z][a-z_ -]{1,60}):\s{0,5}" + _NUMBER)
@@ -83,6 +105,22 @@ class LoggedStep:
     global_batch: int | None = None
     phases_s: Mapping[str, float] = field(default_factory=dict, hash=False)
 
+    def seconds(self, *, sequences: float, tokens_per_gpu: float) -> float:
+        """Return the time of the step, worked out from a rate where that is printed [s].
+
+        Parameters
+        ----------
+        sequences
+            Of the step, over all GPUs [1].
+        tokens_per_gpu
+            Of the step [tokens].
+        """
+        if self.time_s is not None:
+            return self.time_s
+        if self.samples_per_s is not None:
+            return sequences / self.samples_per_s
+        return tokens_per_gpu / (self.tokens_per_s_per_gpu or 1.0)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingLog:
@@ -109,7 +147,10 @@ def is_training_log(text: str) -> bool:
         The file.
     """
     words = ("elapsed time per iteration (ms)", "train_step_timing in s", "SamplesPerSec=")
-    return any(word in text for word in words) or _TITAN.search(_COLOUR.sub("", text[:2_000_000])) is not None
+    if any(word in text for word in words):
+        return True
+    start = _COLOUR.sub("", text[:2_000_000])
+    return any(each.search(start) is not None for each in (_TITAN, _OWN))
 
 
 def parse_training_log(text: str, *, path: str | None = None) -> TrainingLog:
@@ -149,17 +190,37 @@ def parse_training_log(text: str, *, path: str | None = None) -> TrainingLog:
         raise faults.refusal(
             "has no step of Megatron-LM, NeMo, torchtitan or DeepSpeed; what is looked for is "
             "'elapsed time per iteration (ms)', 'train_step_timing in s', "
-            "'step: 1 loss: ... tps:' or 'SamplesPerSec='"
+            "'step: 1 loss: ... tps:' or 'SamplesPerSec=', and 'step 1 loss ... time' of the program that "
+            "linkwise writes out"
         )
     return TrainingLog(framework=told[0], steps=tuple(found[told[0]].values()))
 
 
+def steps_of_lines(text: str) -> Iterator[tuple[str, LoggedStep]]:
+    """Yield the steps that lines tell of, each with whose words they are; phases are in other lines.
+
+    Parameters
+    ----------
+    text
+        Whole lines; a carriage return ends one too.
+    """
+    for line in _lines(text):
+        yield from _steps_of(line)
+
+
 def _lines(text: str) -> Iterator[str]:
     for line in text.replace("\r", "\n").split("\n"):
-        yield _COLOUR.sub("", line[:_LONGEST_LINE])
+        yield _COLOUR.sub("", line[:_LONGEST_LINE]) if "\x1b" in line else line[:_LONGEST_LINE]
 
 
 def _steps_of(line: str) -> Iterator[tuple[str, LoggedStep]]:
+    if not any(word in line for word in _WORDS):
+        return
+    for piece in _BEGINS.split(line):
+        yield from _steps_of_piece(piece)
+
+
+def _steps_of_piece(line: str) -> Iterator[tuple[str, LoggedStep]]:
     if (number := _MEGATRON.search(line)) and (time := _positive(_MEGATRON_TIME, line)):
         batch = _MEGATRON_BATCH.search(line)
         yield (
@@ -179,15 +240,18 @@ def _steps_of(line: str) -> Iterator[tuple[str, LoggedStep]]:
         rate = float(titan[2].replace(",", ""))
         if 0 < rate < _LARGEST:
             yield "torchtitan", LoggedStep(number=int(titan[1]), tokens_per_s_per_gpu=rate)
-    elif deepspeed := _DEEPSPEED.search(line):
-        rate = float(deepspeed[3])
-        if 0 < rate < _LARGEST:
-            yield "deepspeed", LoggedStep(number=int(deepspeed[1]), samples_per_s=rate)
+    elif (own := _OWN.search(line)) and 0 < float(own[2]) < _LARGEST:
+        yield "ddp", LoggedStep(number=int(own[1]), time_s=float(own[2]))
+    else:
+        for deepspeed in _DEEPSPEED.finditer(line):
+            rate = float(deepspeed[3])
+            if 0 < rate < _LARGEST:
+                yield "deepspeed", LoggedStep(number=int(deepspeed[1]), samples_per_s=rate)
 
 
 def _positive(pattern: re.Pattern[str], line: str) -> float | None:
     match = pattern.search(line)
-    value = float(match[1]) if match else 0.0
+    value = float(match.groupdict().get("time") or match[1]) if match else 0.0
     return value if 0 < value < _LARGEST else None
 
 

@@ -20,6 +20,7 @@ from linkwise.report.bench_result import (
     TrainingCutResult,
     TrainingResult,
 )
+from linkwise.report.checks import check_results
 from linkwise.report.wording import counted, percent, three_digits
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ def pairs_result(
     device: str,
     ranks: int,
     size_bytes: int,
+    nodes: int,
+    hosts: Mapping[int, str] | None = None,
     scores: Mapping[int, float],
     fleet: Fleet | None,
     confirmed: frozenset[int] | None,
@@ -126,15 +129,23 @@ def pairs_result(
     ranks
         How many took part [1].
     size_bytes
-        What each of two sends the other [bytes].
+        What each rank sends its partner [bytes].
+    nodes
+        How many took part [1].
+    hosts
+        Their names; ``None`` where ranks of this machine stand for them.
     scores, fleet
         Of the first run; no fleet where nothing was measured.
     confirmed
         Nodes low in a second run too; ``None`` where there was none.
     """
-    verdict, reason = _judged(fleet, confirmed, ranks)
+    names = {node: str(node) if hosts is None else hosts.get(node, str(node)) for node in range(nodes)}
+    verdict, reason = _judged(fleet, confirmed, names)
+    per_node = ranks // nodes
     notes = [
-        "on this machine ranks stand for nodes",
+        "on this machine ranks stand for nodes"
+        if hosts is None
+        else f"all {counted(per_node, 'rank')} of a node send at once, each to the one in its place",
         "score: bandwidth by the median of a node's pairs, or its best where it has two or fewer",
         "low: below the median by 3.5 robust deviations (1.4826 x median absolute deviation) and by 3 %",
         *_interval_notes(each.time_s for pairs in runs for each in pairs),
@@ -147,30 +158,31 @@ def pairs_result(
         runs=[run_result(record) for record in records],
         notes=notes,
         size_bytes=size_bytes,
+        ranks_per_node=per_node,
         verdict=verdict,
         reason=reason,
         middle_bytes_per_s=None if fleet is None else fleet.middle,
         floor_bytes_per_s=None if fleet is None else fleet.floor,
-        nodes=[] if fleet is None else node_results(scores, fleet, confirmed),
+        nodes=[] if fleet is None else node_results(scores, fleet, confirmed, hosts),
         pairs=pair_results(runs),
     )
 
 
 def _judged(
-    fleet: Fleet | None, confirmed: frozenset[int] | None, ranks: int
+    fleet: Fleet | None, confirmed: frozenset[int] | None, names: Mapping[int, str]
 ) -> tuple[Literal["alike", "slow nodes", "cannot tell"], str]:
     if fleet is None:
         return "cannot tell", "the run ended before every node had a score"
     if not fleet.is_enough:
-        return "cannot tell", f"{ranks} nodes; at least 8 make a baseline of their own"
+        return "cannot tell", f"{len(names)} nodes; at least 8 make a baseline of their own"
     if not fleet.low:
         return "alike", f"no node is below {three_digits(fleet.floor / 1e9)} GB/s"
-    named = ", ".join(map(str, fleet.low))
+    named = ", ".join(names[node] for node in fleet.low)
     if confirmed is None:
         return "cannot tell", f"low in the first run: {named}; the second, which confirms, did not end well"
     if not confirmed:
         return "cannot tell", f"low in the first run: {named}; not again beside good nodes in the second"
-    again = ", ".join(map(str, sorted(confirmed)))
+    again = ", ".join(names[node] for node in sorted(confirmed))
     return "slow nodes", f"{counted(len(confirmed), 'node')} low in both runs: {again}"
 
 
@@ -268,6 +280,8 @@ def run_result(record: RunRecord) -> RunResult:
         argv=list(record.argv),
         settings=dict(record.settings),
         versions=dict(record.versions),
+        valid=record.is_valid,
+        checks=check_results(record.checks),
     )
 
 
@@ -370,7 +384,10 @@ def pair_results(runs: Sequence[Sequence[MeasuredPair]]) -> list[PairResult]:
 
 
 def node_results(
-    scores: Mapping[int, float], fleet: Fleet, confirmed: frozenset[int] | None
+    scores: Mapping[int, float],
+    fleet: Fleet,
+    confirmed: frozenset[int] | None,
+    hosts: Mapping[int, str] | None,
 ) -> list[NodeResult]:
     """Return nodes as they are published, worst first.
 
@@ -382,10 +399,13 @@ def node_results(
         Which are low.
     confirmed
         Those that were low in a second run; ``None`` where there was none.
+    hosts
+        Names of nodes; ``None`` where ranks stand for them.
     """
     return [
         NodeResult(
             node=node,
+            host=None if hosts is None else hosts.get(node),
             score_bytes_per_s=score,
             is_low=node in fleet.low,
             confirmed=None if confirmed is None or node not in fleet.low else node in confirmed,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from linkwise.report.checks import CheckResult
 from linkwise.report.results import PublishedResult
 
 __all__ = [
@@ -79,6 +80,10 @@ class RunResult(PublishedResult):
     argv: list[str]
     settings: dict[str, str] = Field(description="Variables that move communication.")
     versions: dict[str, str]
+    valid: bool | None = Field(
+        default=None, description="Whether its ranks were seen to be those planned; None where not seen."
+    )
+    checks: list[CheckResult] = Field(default_factory=list, description="What was planned, and what seen.")
 
 
 class IsolationResult(PublishedResult):
@@ -125,6 +130,7 @@ class NodeResult(PublishedResult):
     """One node, scored by its pairs."""
 
     node: int
+    host: str | None = Field(default=None, description="Its name; None where ranks stand for nodes.")
     score_bytes_per_s: float = Field(description="Bandwidth to its partners, one direction, by its pairs.")
     is_low: bool
     confirmed: bool | None = Field(description="Low again in a second run; None where there was none.")
@@ -134,7 +140,8 @@ class PairsResult(BenchResult):
     """Pairs of nodes, and the nodes that are slow."""
 
     kind: Literal["pairs"] = "pairs"
-    size_bytes: int
+    size_bytes: int = Field(description="What each rank sends the one in its place on the other node.")
+    ranks_per_node: int = Field(default=1, description="All of them send at once.")
     verdict: Literal["alike", "slow nodes", "cannot tell"]
     reason: str
     middle_bytes_per_s: float | None

@@ -84,7 +84,9 @@ def _size_columns(rows: Sequence[SizeResult]) -> Iterator[Column]:
 
 
 def _print_pairs(result: PairsResult, console: Console) -> None:
-    print_line(console, f"pairs: {_where(result)}; {size_text(result.size_bytes)} each way; GB/s")
+    each = f" by each of {result.ranks_per_node} ranks of a node" if result.ranks_per_node > 1 else ""
+    heading = f"pairs: {_where(result)}; {size_text(result.size_bytes)} each way{each}; GB/s"
+    print_line(console, wrapped(heading, width=console.width, indent="  ", first=""))
     print_line(console)
     columns = (
         Column(heading="score", cells=tuple(_gb_per_s(node.score_bytes_per_s) for node in result.nodes)),
@@ -95,7 +97,7 @@ def _print_pairs(result: PairsResult, console: Console) -> None:
             justify="left",
         ),
     )
-    _print_columns("node", [str(node.node) for node in result.nodes], columns, console)
+    _print_columns("node", [node.host or str(node.node) for node in result.nodes], columns, console)
     print_line(console, wrapped(f"{result.verdict.capitalize()}: {result.reason}.", width=console.width))
     print_line(console)
 

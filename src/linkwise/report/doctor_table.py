@@ -42,6 +42,10 @@ _LABELS = {
 }
 _ALL_HINTS = "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,P2P,SHM,NET,NVLS,TUNING"
 """What makes NCCL print all of these."""
+_BUILD_PATH = re.compile(r"\[[^\]\s]{0,200}?\bgloo/(?=transport/)")
+_AGENT = re.compile(r"^[EWI]\d{4} [\d:.]{8,16} \d+ torch/distributed/elastic/\S+\] ")
+_CLOCK = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.,]?\d* ")
+"""What stands before the words that count: where torch was built, the place in torchrun, the time."""
 _PREFIX = re.compile(
     r"^.*?(?P<host>[^\s:<>\[\]()|]+):\d+:\d+ (?:\[-?\d+\] )?(?:\S+:\d+ )?(?:\(\w+\) )?NCCL (?:INFO|WARN) "
 )
@@ -68,6 +72,8 @@ def print_doctor(result: DoctorResult, console: Console) -> None:
         print_line(console, wrapped(hint, width=console.width, indent="  "))
         values = {}
     for name in values:
+        if values[name] is None and not result.proof[name].hint:
+            continue  # a job over gloo has no such thing
         label = _LABELS[name]
         _print_in_use(label, getattr(result.transport, name), result.proof[name], console)
     if result.shortfalls:
@@ -197,6 +203,7 @@ def cited(line: EvidenceResult, width: int, *, indent: int) -> str:
     blank = " " * indent
     place = f"{printable(line.file)}:{line.line}"
     text = _PREFIX.sub(r"\g<host>: ", line.text.strip()).replace("\t", " ")
+    text = _AGENT.sub("torchrun: ", _CLOCK.sub("", _BUILD_PATH.sub("[gloo/", text)))
     if len(blank) + len(place) + 2 + len(text) <= width:
         return f"{blank}{place}  {text}"
     room = max(width - indent - 2, 20)

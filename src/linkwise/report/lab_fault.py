@@ -35,6 +35,14 @@ class LabFaultResult(PublishedResult):
     doctor_verdict: str
     doctor_words: str
     doctor_causes: list[str]
+    doctor_where: list[str] = Field(description="Hosts and ranks that the first cause is seen on.")
+    doctor_named_kind: bool = Field(description="Whether the first cause is the kind of the fault.")
+    doctor_node: str | None = Field(
+        description="The one node the first cause names; null where it names none."
+    )
+    doctor_named_node: bool | None = Field(
+        description="Whether that is the node of the fault; null where it names none."
+    )
     doctor_s: float
 
 
@@ -58,10 +66,14 @@ def lab_fault_result(lab: str, run: FaultRun) -> LabFaultResult:
         ended_s=run.ended_s,
         step_before_s=run.step_before_s,
         longest_after_s=run.longest_after_s,
-        doctor_verdict=run.verdict,
-        doctor_words=run.words,
-        doctor_causes=list(run.causes),
-        doctor_s=run.doctor_s,
+        doctor_verdict=run.said.verdict,
+        doctor_words=run.said.words,
+        doctor_causes=list(run.said.causes),
+        doctor_where=list(run.said.where),
+        doctor_named_kind=run.is_kind_named,
+        doctor_node=run.said.node,
+        doctor_named_node=run.is_node_right,
+        doctor_s=run.said.time_s,
     )
 
 
@@ -87,11 +99,27 @@ def _lines(result: LabFaultResult) -> Iterator[str]:
         yield f"Steps: {before} s before, at most {three_digits(result.longest_after_s)} s after"
     else:
         yield f"Steps: {before} s before, none was finished after"
-    if result.noticed_s is not None:
-        yield f"First error {three_digits(result.noticed_s)} s after the fault"
-    if result.ended_s is not None:
-        yield f"The job ended {three_digits(result.ended_s)} s after the fault"
-    causes = f" ({', '.join(result.doctor_causes)})" if result.doctor_causes else ""
-    verdict = result.doctor_verdict.replace("_", " ")
+    yield _times(result)
     took = three_digits(1e3 * result.doctor_s)
-    yield f"The doctor, from the output alone, in {took} ms: {verdict}{causes}; {result.doctor_words}"
+    verdict = result.doctor_verdict.replace("_", " ")
+    causes = ", ".join(result.doctor_causes) or "no cause"
+    where = f" at {', '.join(result.doctor_where)}" if result.doctor_where else ""
+    yield f"The doctor, from the output alone, in {took} ms: {verdict}, {causes}{where}"
+    yield f"  {result.doctor_words}"
+    yield f"Kind: {_judged(result.doctor_named_kind)}. Node: {_judged(result.doctor_named_node)}"
+
+
+def _times(result: LabFaultResult) -> str:
+    if result.noticed_s is None and result.ended_s is None:
+        return "No rank had an error"
+    first = "no rank had an error"
+    if result.noticed_s is not None:
+        first = f"first error {three_digits(result.noticed_s)} s after the fault"
+    ended = (
+        f", end of the job {three_digits(result.ended_s)} s after it" if result.ended_s is not None else ""
+    )
+    return (first + ended)[0].upper() + (first + ended)[1:]
+
+
+def _judged(is_right: bool | None) -> str:  # noqa: FBT001 (one value, three words)
+    return "not told" if is_right is None else "right" if is_right else "wrong"

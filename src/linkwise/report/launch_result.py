@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -11,24 +12,17 @@ from pydantic import Field, ValidationError
 
 from linkwise.errors import InputError
 from linkwise.evidence.median import LEAST_SAMPLES, median_interval
+from linkwise.launch.run.checks import Check, Expected
 from linkwise.launch.run.ending import Ending, Outcome
 from linkwise.launch.run.launch_record import LaunchRecord, Prediction, Witnessed
-from linkwise.launch.run.proof import Check, Expected
 from linkwise.launch.run.steps import MOST_STEPS, TrainedStep
+from linkwise.report.checks import CheckResult, check_results
 from linkwise.report.results import PublishedResult, published_json
 
 __all__ = ["LaunchResult", "launch_json", "launch_result", "read_launch"]
 
 _LARGEST_BYTES = 64 << 20
-
-
-class CheckResult(PublishedResult):
-    """One thing that was planned, and what was seen of it."""
-
-    what: str
-    planned: str
-    seen: str
-    is_as_planned: bool | None = Field(description="null where nothing shows it.")
+_PLACES: Mapping[str, Literal["local", "slurm", "lab"]] = {"local": "local", "slurm": "slurm", "lab": "lab"}
 
 
 class ExpectedResult(PublishedResult):
@@ -41,6 +35,9 @@ class ExpectedResult(PublishedResult):
     settings: dict[str, str] = Field(description="Variables of the environment.")
     protocol: str = Field(description="Between nodes; empty for one node.")
     has_nvlink: bool
+    interfaces: list[str] = Field(
+        default_factory=list, description="Those of connections between ranks without GPUs."
+    )
 
 
 class PredictionResult(PublishedResult):
@@ -51,6 +48,7 @@ class PredictionResult(PublishedResult):
     step_time_high_s: float
     tokens_per_step: int = Field(ge=1)
     steps: int | None = Field(description="null where the program is the user's own.")
+    sequences_per_step: int | None = Field(default=None, ge=1)
 
 
 class StepResult(PublishedResult):
@@ -77,7 +75,7 @@ class LaunchResult(PublishedResult):
     published: Literal["linkwise.launch/1"] = Field(default="linkwise.launch/1", alias="schema")
     id: str = Field(pattern=r"^[0-9a-f]{16}$")
     name: str
-    place: Literal["local", "slurm"]
+    place: Literal["local", "slurm", "lab"]
     handle: str = Field(pattern=r"^\d{0,20}$", description="Process, or number of the Slurm job.")
     outcome: Outcome
     reason: str
@@ -125,18 +123,13 @@ def launch_result(record: LaunchRecord) -> LaunchResult:
     return LaunchResult(
         id=record.run_id,
         name=record.name,
-        place="slurm" if record.place == "slurm" else "local",
+        place=_PLACES[record.place],
         handle=record.handle,
         outcome=record.ending.outcome,
         reason=record.ending.reason,
         exit_code=record.ending.exit_code,
         valid=record.is_valid,
-        checks=[
-            CheckResult(
-                what=each.what, planned=each.planned, seen=each.seen, is_as_planned=each.is_as_planned
-            )
-            for each in seen.checks
-        ],
+        checks=check_results(seen.checks),
         started=record.started,
         ended=record.ended,
         argv=list(record.argv),
@@ -149,6 +142,7 @@ def launch_result(record: LaunchRecord) -> LaunchResult:
             settings=dict(expected.settings),
             protocol=expected.protocol,
             has_nvlink=expected.has_nvlink,
+            interfaces=list(expected.interfaces),
         ),
         predicted=PredictionResult(
             step_time_s=predicted.step_time_s,
@@ -156,6 +150,7 @@ def launch_result(record: LaunchRecord) -> LaunchResult:
             step_time_high_s=predicted.step_time_high_s,
             tokens_per_step=predicted.tokens_per_step,
             steps=predicted.steps,
+            sequences_per_step=predicted.sequences_per_step,
         ),
         notes=list(record.notes),
         hosts=list(seen.hosts),
@@ -229,6 +224,7 @@ def _record(result: LaunchResult) -> LaunchRecord:
             settings=expected.settings,
             protocol=expected.protocol,
             has_nvlink=expected.has_nvlink,
+            interfaces=tuple(expected.interfaces),
         ),
         prediction=Prediction(
             step_time_s=predicted.step_time_s,
@@ -236,6 +232,7 @@ def _record(result: LaunchResult) -> LaunchRecord:
             step_time_high_s=predicted.step_time_high_s,
             tokens_per_step=predicted.tokens_per_step,
             steps=predicted.steps,
+            sequences_per_step=predicted.sequences_per_step,
         ),
         notes=tuple(result.notes),
         started=result.started,

@@ -25,16 +25,19 @@ class Stage:
 
     script: str
     name: str = "stage"
+    more: tuple = ()
 
     def command(self, job, *, run_id, inherited):  # noqa: ARG002 (as a place has them)
         """Return the script with the arguments of the job."""
         return Command(
-            argv=(sys.executable, "-c", PRELUDE + self.script, *job.arguments), settings=job.settings
+            argv=(sys.executable, "-c", PRELUDE + self.script, *job.arguments),
+            settings=job.settings,
+            **dict(self.more),
         )
 
 
-def play(script, path, *, ranks=2, patience_s=10.0, settings=None, on_event=lambda _: None):
-    """Return the finished run of a script, recorded in a folder."""
+def play(script, path, *, ranks=2, patience_s=10.0, settings=None, on_event=lambda _: None, **more):
+    """Return the finished run of a script, recorded in a folder; `more` is of its command."""
     path.mkdir(exist_ok=True)
     job = TorchJob(script="unused", ranks=ranks, settings=settings or {}, python=sys.executable)
     with RunFolder(path) as folder:
@@ -42,7 +45,7 @@ def play(script, path, *, ranks=2, patience_s=10.0, settings=None, on_event=lamb
             job,
             {"device": "cpu"},
             what="bench collectives",
-            place=Stage(script),
+            place=Stage(script, more=tuple(more.items())),
             folder=folder,
             patience=Patience(start_s=patience_s, silence_s=patience_s),
             on_event=on_event,

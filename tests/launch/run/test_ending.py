@@ -16,8 +16,21 @@ def failed(output, failures=()):
 
 def test_a_rank_that_a_signal_ended_is_named_before_what_its_peers_say():
     peers = [{"rank": 0, "error": "RuntimeError: Connection closed by peer"}]
-    assert "rank 1 was killed by signal 9 (SIGKILL)" in failed([KILLED], peers)
+    assert "a rank (local rank 1 of its node) was killed by signal 9" in failed([KILLED], peers)
     assert "rank 3 was killed by signal 11 (SIGSEGV)" in failed(REPORT, peers)
+
+
+def test_rank_of_another_node_is_named_by_its_report_and_host():
+    # By torchrun 2.13 on the second of two nodes of two ranks, as srun labels it.
+    report = [
+        "  time      : x",
+        "  host      : n1",
+        "  rank      : 3 (local_rank: 1)",
+        "  exitcode  : -9 (pid: 77)",
+    ]
+    labelled = [f"1: {line}" for line in (KILLED, *report)]
+    assert failed(labelled).startswith("rank 3 was killed by signal 9 (SIGKILL) on n1")
+    assert failed(labelled[:1]).startswith("a rank (local rank 1 of node 1) was killed by signal 9")
 
 
 def test_ranks_that_torchrun_itself_ended_are_no_cause():

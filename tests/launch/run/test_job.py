@@ -74,7 +74,7 @@ say("failed", rank=1, error="OutOfMemoryError"); sys.exit(1)""",
             """ready(0, 1); say("failed", rank=0, error="reset")
 print("failed (exitcode: -9) local_rank: 1 (pid: 77) of binary: python"); sys.exit(1)""",
             "failed",
-            "rank 1 was killed by signal 9",
+            "local rank 1 of its node) was killed by signal 9",
         ),
         ("import no_such_module_here", "failed", "No module named"),
     ],
@@ -206,3 +206,56 @@ def test_a_disk_full_from_the_start_is_said_before_anything_runs(small_disk):
     (small_disk / "filler").write_bytes(b"x" * (512 * 1024 - 4096))
     with pytest.raises(InputError, match="cannot be written"):
         play('say("done")', small_disk)
+
+
+def test_a_process_that_loads_programs_all_the_time_is_stopped(tmp_path):
+    script = """
+open("again.sh", "w").write("exec sh again.sh")
+subprocess.Popen(["sh", "again.sh"])
+say("done"); sys.exit(0)
+"""
+    run = play(f"os.chdir({str(tmp_path)!r})\n" + "ready(0, 1)\n" + script, tmp_path / "run")
+    assert run.record.ending.outcome == "done"
+    time.sleep(0.2)
+    assert left_of(run.record.run_id) == []
+
+
+class Waiting:
+    """A queue that is named by lines such as ``queued 7`` and left by ``granted``."""
+
+    patience_s = 0.6
+
+    def heard(self, line):
+        word, _, job = line.partition(" ")
+        return job if word == "queued" else "" if word == "granted" else None
+
+    def reason(self, job):
+        return f"reason of {job}"
+
+
+def test_job_that_waits_in_a_queue_has_its_own_patience(tmp_path):
+    told = []
+    script = "print('queued 7', flush=True); time.sleep(0.4); print('granted', flush=True); ready(0, 1); say('done')"
+    run = play(script, tmp_path / "good", patience_s=0.3, queue=Waiting(), on_event=told.append)
+    assert run.record.ending.outcome is Outcome.DONE
+    assert {"event": "waiting", "job": "7"} in told
+    script = "print('queued 7', flush=True); time.sleep(60)"
+    ending = play(script, tmp_path / "never", patience_s=0.3, queue=Waiting()).record.ending
+    assert ending.outcome is Outcome.NOT_STARTED
+    assert ending.reason == "it was queued for 1 s (reason of 7); the job was stopped"
+
+
+def test_place_makes_sure_of_a_job_that_ended_badly_alone(tmp_path):
+    for script, is_made_sure in (("ready(0, 1); say('done')", False), ("sys.exit(3)", True)):
+        mark = tmp_path / f"mark-{is_made_sure}"
+        play(script, tmp_path / f"run-{is_made_sure}", stop=("touch", str(mark)))
+        assert mark.exists() is is_made_sure
+
+
+def test_refusal_of_a_node_is_the_reason_of_a_bench(tmp_path):
+    path = tmp_path / "run"
+    script = "sys.stderr.write('noise'); sys.exit(3)"
+    (path / "seen").mkdir(parents=True)
+    (path / "seen" / "refused-0.json").write_text('["n1: its Python has no torch"]')
+    ending = play(script, path, seen_in=path).record.ending
+    assert (ending.outcome, ending.reason) == (Outcome.NOT_STARTED, "n1: its Python has no torch")

@@ -233,3 +233,46 @@ def test_follower_of_another_thread_leaves_signals_alone(tmp_path):
     thread.start()
     thread.join()
     assert ended[0].ending.outcome is Outcome.DONE
+
+
+def silent_of(path, script, *, silence_s):
+    path.mkdir(exist_ok=True)
+    (path / "start.sh").write_text(script)
+    with LaunchFolder(path) as folder:
+        to = to_of(folder)
+        to = replace(to, patience=replace(to.patience, silence_s=silence_s))
+        given = follow(begin(record_of(), {"PATH": "/usr/bin:/bin"}, to), to)
+    assert list(living(given.run_id)) == []
+    return given
+
+
+def test_job_that_hangs_after_some_steps_is_stopped_and_says_where(tmp_path):
+    record = silent_of(tmp_path, STARTED + STEPS + "trap '' TERM; sleep 60 & wait; sleep 60", silence_s=0.5)
+    assert record.ending.outcome is Outcome.SILENT
+    assert "it wrote nothing for" in record.ending.reason
+    assert "(the last step told is 8); the job was stopped" in record.ending.reason
+    assert launch_result(record).step_time is None
+    assert len(record.witnessed.steps) == 8
+
+
+def test_job_that_hangs_before_its_first_step_says_so(tmp_path):
+    record = silent_of(tmp_path, STARTED + "sleep 60", silence_s=0.3)
+    assert record.ending.outcome is Outcome.SILENT
+    assert "no step was told" in record.ending.reason
+
+
+def test_job_that_only_writes_logs_of_ranks_does_not_hang(tmp_path):
+    script = STARTED + (
+        "mkdir -p logs/node-0/0; for n in 1 2 3 4 5 6 7 8; do echo $n >> logs/node-0/0/stderr.log; sleep 0.2; done\n"
+        + STEPS
+    )
+    assert silent_of(tmp_path, script, silence_s=0.8).ending.outcome is Outcome.DONE
+
+
+def test_a_process_that_loads_programs_all_the_time_is_stopped(tmp_path):
+    # While a program is loaded, the kernel shows no environment, by which processes of a run are found.
+    script = STARTED + "cat > again.sh <<'X'\nexec sh again.sh\nX\n(exec sh again.sh) &\nexit 0\n"
+    record = played(tmp_path, script)
+    assert record.ending.outcome is Outcome.DONE
+    time.sleep(0.2)
+    assert list(living(record.run_id)) == []

@@ -25,7 +25,7 @@ def test_names_of_the_record_are_a_contract():
     values = json.loads(record_json(RECORD))
     assert list(values) == [
         "schema", "id", "what", "place", "outcome", "reason", "exit_code", "started", "ended", "ranks", "hosts",
-        "argv", "settings", "plan_digest", "versions", "transports", "samples",
+        "argv", "settings", "plan_digest", "versions", "transports", "samples", "valid", "checks",
     ]  # fmt: skip
     assert (values["schema"], values["outcome"], values["ended"]) == ("linkwise.run/1", "running", None)
     assert values["started"] == "2026-01-02T03:04:05.678+00:00"

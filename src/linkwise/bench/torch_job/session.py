@@ -69,7 +69,9 @@ def join(plan: Mapping[str, Any]) -> Session:
     dist.init_process_group(backend, timeout=timeout, device_id=device if device.type == "cuda" else None)
     session = Session(rank=rank, ranks=ranks, device=device)
     session.fence()
-    say("ready", rank=rank, ranks=ranks, host=socket.gethostname(), pid=os.getpid(), **_versions(device))
+    # Nodes of an emulated cluster share one kernel, and so its name.
+    host = os.environ.get("LINKWISE_HOST") or socket.gethostname()
+    say("ready", rank=rank, ranks=ranks, host=host, pid=os.getpid(), **_versions(device))
     return session
 
 

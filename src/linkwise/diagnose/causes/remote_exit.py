@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from linkwise.diagnose.ends import Ends, Exit, is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 from linkwise.readers.job_log.values import Evidence, Sighting
@@ -35,6 +36,8 @@ def remote_exit(facts: Facts) -> Finding | None:
     the end of a job. Where logs of ranks are missing, a closed connection tells of nothing but a cause
     elsewhere.
     """
+    if is_gloo_job(facts):
+        return _of_gloo(facts)
     died = facts.seen("crashed", "task_died", "ras_dead")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
     closed = [
@@ -65,6 +68,81 @@ def remote_exit(facts: Facts) -> Finding | None:
         ),
         fix=("mend what the log of the process that died says; NCCL's lines elsewhere are echoes",),
         next_check="the log of the peer that is named, its exit code, and dmesg on its host",
+    )
+
+
+def _of_gloo(facts: Facts) -> Finding | None:
+    """Find the rank of a job over gloo that crashed, or left by itself, while the others lost it.
+
+    Notes
+    -----
+    Ranks that abort after an error of gloo, or that their agent ended, are sequels.
+    """
+    ends = Ends(facts=facts)
+    if ends.own_errors or facts.seen("interrupted"):
+        return None
+    crashed = [each for each in ends.kills if each.code not in _SENT]
+    left = [each for each in ends.exits if each.code > 0 and each.rank is not None]
+    quiet = [each for each in left if each.rank not in ends.errors and not each.is_told]
+    told = facts.seen("agent_told")
+    if crashed:
+        return _gone(
+            ends, crashed, f"was ended by signal {-crashed[0].code}, which a crash brings on", "crash"
+        )
+    if quiet and ends.errors and not ends.timeouts:
+        how = f"left with exit code {quiet[0].code} and no error of its connections"
+        return _gone(ends, quiet, how, "exit")
+    # One launcher of several that was told to end takes its ranks away from the others, who complain.
+    if told and ends.is_told and ends.errors and not ends.went_on:
+        return _told_to_end([*told, *ends.errors.values()])
+    return None
+
+
+_SENT = (-9, -15)
+"""Signals that others send; of these another cause tells."""
+
+
+def _gone(ends: Ends, gone: list[Exit], how: str, word: str) -> Finding:
+    first = gone[0]
+    named = f"Rank {first.rank}" if first.rank is not None else f"Process {first.pid}"
+    place = f" on {first.host}" if first.host is not None else ""
+    return finding(
+        "remote_exit",
+        Severity.BROKEN,
+        Confidence.HIGH if word == "crash" else Confidence.MEDIUM,
+        proof=[*(each.line for each in gone), *ends.errors.values()],
+        where=[
+            *([first.host] if first.host else []),
+            *([f"rank {first.rank}"] if first.rank is not None else []),
+        ],
+        explanation=(
+            f"{named}{place} {how}; the connection errors of the others follow from that. Look in its own"
+            " output for"
+            " what it said first."
+        ),
+        fix=("mend what the output of that rank says; lines of gloo elsewhere are echoes",),
+        next_check="python -X faulthandler, and coredumpctl on its host, for the place of a crash"
+        if word == "crash"
+        else "the last lines of that rank; torchrun --log-dir DIR --redirects 3 keeps them apart",
+    )
+
+
+def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:
+    return finding(
+        "remote_exit",
+        Severity.BROKEN,
+        Confidence.MEDIUM,
+        proof=proof,
+        explanation=(
+            "The launcher of a node was told to end by a signal from outside, and ended its ranks; ranks of"
+            " other"
+            " nodes lost their connections to them. A scheduler that takes a node away, or a person, does"
+            " that."
+        ),
+        fix=(
+            "ask the scheduler why (sacct -j JOBID, kubectl describe pod); start again from the checkpoint",
+        ),
+        next_check="sacct -j JOBID -o JobID,State,ExitCode,End,NodeList; the events of the pod",
     )
 
 

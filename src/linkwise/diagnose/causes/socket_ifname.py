@@ -11,6 +11,7 @@ from linkwise.diagnose.addresses import (
 )
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.gloo_start import gloo_interface
 from linkwise.readers.job_log.values import Sighting
 
 __all__ = ["socket_ifname"]
@@ -24,7 +25,7 @@ def socket_ifname(facts: Facts) -> Finding | None:
     facts
         What is known of the job.
     """
-    return _no_match(facts) or _unreachable(facts) or _on_one_link(facts)
+    return _no_match(facts) or _unreachable(facts) or _on_one_link(facts) or gloo_interface(facts)
 
 
 def _no_match(facts: Facts) -> Finding | None:

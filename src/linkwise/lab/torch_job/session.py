@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import fcntl
 import json
 import os
+import socket
+import struct
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,10 +16,12 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-__all__ = ["MARK", "Session", "join", "say"]
+__all__ = ["MARK", "Session", "host_of", "join", "print_line", "say"]
 
 MARK = "@linkwise "
 """What a line starts with that is meant for Linkwise."""
+_ADDRESS_OF_DEVICE = 0x8915
+"""SIOCGIFADDR of Linux."""
 _MOST_BYTES = 4000
 """A line below the atomic write of a pipe (4096 bytes) is never mixed with that of another rank [bytes]."""
 
@@ -36,6 +41,30 @@ def say(event: str, **values: object) -> None:
     if len(data) > _MOST_BYTES:
         data = (MARK + json.dumps({"event": "too long", "of": event}) + "\n").encode("ascii")
     os.write(1, data)
+
+
+def print_line(text: str) -> None:
+    """Write one line of the job's own output.
+
+    Parameters
+    ----------
+    text
+        The line.
+    """
+    os.write(2, f"{text[:_MOST_BYTES]}\n".encode("utf-8", "replace"))
+
+
+def host_of(rank: int, plan: Mapping[str, Any]) -> str:
+    """Return the name of the node that a rank is on.
+
+    Parameters
+    ----------
+    rank
+        The rank.
+    plan
+        As `start` reads it.
+    """
+    return str(plan["ranks"][rank]["namespace"]).rpartition("-")[2]
 
 
 def join(rank: int, plan: Mapping[str, Any]) -> Session:
@@ -60,7 +89,15 @@ def join(rank: int, plan: Mapping[str, Any]) -> Session:
     )
     session = Session(rank=rank, ranks=ranks, plan=plan)
     session.tell("joined", torch=torch.__version__)
+    device = str(plan["ranks"][rank]["device"])
+    session.print(f"joined {ranks} ranks over gloo on {device} {_address_of(device)} (pid: {os.getpid()})")
     return session
+
+
+def _address_of(device: str) -> str:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        found = fcntl.ioctl(asked.fileno(), _ADDRESS_OF_DEVICE, struct.pack("256s", device.encode()[:15]))
+    return socket.inet_ntoa(found[20:24])
 
 
 @dataclass(frozen=True)
@@ -83,6 +120,10 @@ class Session:
         """Say something once, as the first rank."""
         if self.rank == 0:
             say(event, **values)
+
+    def print(self, text: str) -> None:
+        """Print a line with the rank and the host before it."""
+        print_line(f"[rank{self.rank}]: {host_of(self.rank, self.plan)}: {text}")
 
     def span(self, begin_s: float, end_s: float, value: float = 0.0) -> tuple[float, float]:
         """Return the time from the first rank's begin to the last one's end, and the largest of their values.

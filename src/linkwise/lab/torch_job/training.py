@@ -25,8 +25,9 @@ from torch.distributed.tensor.parallel import (
 from torch.nn.parallel import DistributedDataParallel
 
 from . import collectives
+from .pace import Pace
 from .session import Session, say
-from .transformer import Transformer, token_loss
+from .transformer import Transformer, pause, token_loss
 
 __all__ = ["measure"]
 
@@ -67,6 +68,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     optimizer = _optimizer(cut)
     generator = _generator(mesh)
     before: dict[str, list[int]] = {}
+    pace = Pace(session)
     for step in range(-int(plan["warmup"]), int(plan["steps"])):
         if step == 0:
             before = session.counters()
@@ -76,7 +78,9 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
         begin = time.perf_counter()
         loss, _, _ = cut.passes(*_tokens(plan, generator))
         _update(optimizer, plan)
-        time_s, largest = session.span(begin, time.perf_counter(), loss)
+        ended = time.perf_counter()
+        pace.print_step(step, loss)
+        time_s, largest = session.span(begin, ended, loss)
         session.tell("step", step=step, time_s=time_s, loss=largest)
     after = session.counters()
     for link, values in after.items():
@@ -103,7 +107,7 @@ def _generator(mesh: DeviceMesh) -> torch.Generator:
 
 
 def _update(optimizer: torch.optim.Optimizer, plan: Mapping[str, Any]) -> None:
-    time.sleep(float(plan["optimizer_s"]))
+    pause(float(plan["optimizer_s"]))
     optimizer.step()
     optimizer.zero_grad()
 

@@ -10,7 +10,28 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-__all__ = ["Transformer", "token_loss"]
+__all__ = ["Transformer", "pause", "paused_s", "token_loss"]
+
+_PAUSED_S = [0.0]
+"""What this process has slept in place of computing [s]."""
+
+
+def pause(time_s: float) -> None:
+    """Sleep in place of computing.
+
+    Parameters
+    ----------
+    time_s
+        How long [s].
+    """
+    begin = time.perf_counter()
+    time.sleep(time_s)
+    _PAUSED_S[0] += time.perf_counter() - begin
+
+
+def paused_s() -> float:
+    """Return what this process has slept in place of computing [s]."""
+    return _PAUSED_S[0]
 
 
 class _Paused(torch.autograd.Function):
@@ -18,13 +39,13 @@ class _Paused(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, given: torch.Tensor, forward_s: float, backward_s: float) -> torch.Tensor:
-        time.sleep(forward_s)
+        pause(forward_s)
         ctx.backward_s = backward_s
         return given.clone()  # a view would lose what sharding hooks on it
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None]:
-        time.sleep(ctx.backward_s)
+        pause(ctx.backward_s)
         return gradients[0], None, None
 
 

@@ -13,6 +13,9 @@ __all__ = ["Ending", "Outcome", "ending_of"]
 _TORCHRUN_FAILURE = re.compile(r"failed \(exitcode: (-?\d{1,5})\) local_rank: (\d{1,7}) \(pid: \d{1,10}\)")
 _TORCHRUN_SIGNAL = re.compile(r"exitcode\s*:\s*(-\d{1,3})\b")
 _TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(\d{1,7})\b")
+_TORCHRUN_HOST = re.compile(r"^\s*host\s*:\s*(\S{1,255})")
+_LABEL = re.compile(r"(\d{1,6}): (.*)")
+"""What srun puts before each line of a task."""
 _NO_TORCH = re.compile(r"No module named '?torch\b")
 _SECONDARY_SIGNALS = (signal.SIGTERM, signal.SIGABRT)
 """How torchrun stops the other ranks, and how gloo may end after a peer is gone."""
@@ -102,20 +105,33 @@ def _reason(failures: Sequence[Mapping[str, object]], output: Sequence[str]) -> 
 
 
 def _killed(output: Sequence[str]) -> str:
-    """Return which rank was ended by a signal, by torchrun's word."""
-    rank = None
+    """Return which rank was ended by a signal, by torchrun's word: its report, else the line before it.
+
+    The line has the number of the rank on its node alone.
+    """
+    by_line = ""
+    seen: dict[str, dict[str, str]] = {}
     for line in output:
-        if match := _TORCHRUN_RANK.search(line):
-            rank = int(match[1])
-        if match := _TORCHRUN_FAILURE.search(line):
-            number, rank = int(match[1]), int(match[2])
-        elif match := _TORCHRUN_SIGNAL.search(line):
-            number = int(match[1])
-        else:
-            continue
-        if number < 0 and -number not in _SECONDARY_SIGNALS and rank is not None:
-            return f"rank {rank} was killed by signal {-number} ({_signal_name(-number)}){_memory(-number)}"
-    return ""
+        label, text = match.groups() if (match := _LABEL.match(line)) else ("", line)
+        report = seen.setdefault(label, {})
+        for name, pattern in (("host", _TORCHRUN_HOST), ("rank", _TORCHRUN_RANK)):
+            if match := pattern.search(text):
+                report[name] = match[1]
+        if match := _TORCHRUN_FAILURE.search(text):
+            where = f"a rank (local rank {match[2]} of {f'node {label}' if label else 'its node'})"
+            by_line = by_line or _killed_text(where, int(match[1]))
+        elif (match := _TORCHRUN_SIGNAL.search(text)) and "rank" in report:
+            host = f" on {report['host']}" if label and "host" in report else ""
+            if told := _killed_text(f"rank {report['rank']}", int(match[1]), host):
+                return told
+    return by_line
+
+
+def _killed_text(who: str, code: int, host: str = "") -> str:
+    """Return that a signal ended a rank; empty where none did, or one that torchrun sends to the others."""
+    if code >= 0 or -code in _SECONDARY_SIGNALS:
+        return ""
+    return f"{who} was killed by signal {-code} ({_signal_name(-code)}){host}{_memory(-code)}"
 
 
 def _signal_name(number: int) -> str:

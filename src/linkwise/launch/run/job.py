@@ -7,20 +7,25 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
 import tempfile
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from linkwise import __version__
 from linkwise.errors import InputError
+from linkwise.launch.run.checks import SeenRank
 from linkwise.launch.run.ending import Ending, Outcome, ending_of
-from linkwise.launch.run.place import Command, Place, TorchJob
+from linkwise.launch.run.node_files import addresses_in, ranks_in, refusal_in
+from linkwise.launch.run.node_sight import addresses_of, connections_of, rank_of
+from linkwise.launch.run.place import Command, Place, Queue, TorchJob
 from linkwise.launch.run.processes import Processes
+from linkwise.launch.run.proof import prove_start, seen_rank
 from linkwise.launch.run.record import RunFolder, RunRecord, recorded_settings
 from linkwise.launch.run.transports import transports_of
 
@@ -33,6 +38,8 @@ MOST_EVENTS = 2_000_000
 """More lines than that from one job are refused."""
 _LEAVING_S = 5.0
 """How long a job may take to end once a rank said that it failed [s]."""
+_SURE_S = 60.0
+"""How long it may take to make sure that nothing of a job goes on [s]."""
 _TAIL_LINES = 200
 _MOST_FAILURES = 64
 
@@ -84,10 +91,13 @@ class _Followed:
     tail: deque[str] = field(default_factory=lambda: deque(maxlen=_TAIL_LINES))
     log: list[str] = field(default_factory=list)
     ready: set[int] = field(default_factory=set)
-    hosts: dict[str, None] = field(default_factory=dict)
+    hosts: dict[str, int] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
+    ranks: list[SeenRank] = field(default_factory=list)
+    addresses: dict[str, dict[str, str]] = field(default_factory=dict)
     is_complete: bool = False
     cut_line: str | None = None
+    waiting: str = ""
 
 
 def run_job(
@@ -224,8 +234,10 @@ def _run(
             Processes(command.argv, environment=variables, run_id=record.run_id) as processes,
         ):
             ending = _follow(
-                processes, found, folder, ranks=record.ranks, patience=patience, on_event=on_event
-            )
+                processes, found, folder, ranks=record.ranks, patience=patience, on_event=on_event,
+                queue=command.queue,
+            )  # fmt: skip
+            ending = _refused(command, ending)
     except InputError as error:
         ending = Ending(outcome=Outcome.NOT_STARTED, reason=str(error))
         raise
@@ -234,7 +246,9 @@ def _run(
             outcome=Outcome.FAILED, reason=f"{folder.path}: {error.strerror}; the job was stopped"
         )
     finally:
-        record = _ended(record, found, ending, ended=now())
+        if ending.outcome is not Outcome.DONE:
+            _make_sure(command, variables)
+        record = _ended(record, found, ending, command=command, ended=now())
         _write(folder, record)
     return FinishedRun(record=record, events=tuple(found.events), log=tuple(found.log))
 
@@ -248,15 +262,38 @@ def _write(folder: RunFolder, record: RunRecord) -> None:
         ) from None
 
 
-def _ended(record: RunRecord, found: _Followed, ending: Ending, *, ended: dt.datetime) -> RunRecord:
+def _refused(command: Command, ending: Ending) -> Ending:
+    """Return that a node refused the job, where its agent wrote so."""
+    refusal = () if command.seen_in is None else refusal_in(command.seen_in)
+    if not refusal or ending.outcome is Outcome.DONE:
+        return ending
+    return replace(ending, outcome=Outcome.NOT_STARTED, reason="; ".join(refusal))
+
+
+def _make_sure(command: Command, environment: Mapping[str, str]) -> None:
+    if command.stop:
+        with suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(  # noqa: S603 (words of the place)
+                command.stop, env=environment, check=False, capture_output=True, timeout=_SURE_S
+            )
+
+
+def _ended(
+    record: RunRecord, found: _Followed, ending: Ending, *, command: Command, ended: dt.datetime
+) -> RunRecord:
+    expected, folder = command.expected, command.seen_in
+    ranks = found.ranks if folder is None else ranks_in(folder)
+    addresses = found.addresses if folder is None else addresses_in(folder)
+    checks = () if expected is None else prove_start(expected, ranks, addresses=addresses)
     return replace(
         record,
         ended=ended,
-        hosts=tuple(found.hosts),
+        hosts=tuple(sorted(found.hosts, key=found.hosts.__getitem__)),
         versions={**record.versions, **found.versions},
         transports=tuple(transports_of(found.log)) if found.log else (),
         samples=len(found.events),
         ending=ending,
+        checks=checks,
     )
 
 
@@ -287,15 +324,20 @@ def _follow(
     ranks: int,
     patience: Patience,
     on_event: Callable[[Event], None] | None,
+    queue: Queue | None,
 ) -> Ending:
     """Take what the job says until it ends or has said nothing for too long."""
     heard_at = time.monotonic()
     for line in processes.lines():
         if line is not None:
-            is_word = on_event is None or MARK in line
+            is_word = on_event is None or MARK in line or _is_of_queue(found, line, queue, on_event)
             heard_at = time.monotonic() if is_word else heard_at
             _hear(found, line, folder, on_event)
         silent_s = time.monotonic() - heard_at
+        if found.waiting and queue is not None:
+            if silent_s > queue.patience_s:
+                return _queued(queue, found.waiting)
+            continue
         if found.failures and silent_s > _LEAVING_S:
             break  # some rank said why; one that hangs keeps the others from leaving
         is_started = not found.speaks or len(found.ready) >= ranks
@@ -314,6 +356,25 @@ def _follow(
         failures=found.failures,
         output=tuple(found.tail),
     )
+
+
+def _is_of_queue(
+    found: _Followed, line: str, queue: Queue | None, on_event: Callable[[Event], None] | None
+) -> bool:
+    """Return whether a line says that the job waits in a queue, or no longer; whoever listens is told."""
+    waiting = None if queue is None else queue.heard(line)
+    if waiting is None:
+        return False
+    found.waiting = waiting
+    if waiting and on_event is not None:
+        on_event({"event": "waiting", "job": waiting})
+    return True
+
+
+def _queued(queue: Queue, job: str) -> Ending:
+    why = queue.reason(job)
+    reason = f"it was queued for {queue.patience_s:.0f} s{f' ({why})' if why else ''}; the job was stopped"
+    return Ending(outcome=Outcome.NOT_STARTED, reason=reason)
 
 
 def _hear(found: _Followed, line: str, folder: RunFolder, on_event: Callable[[Event], None] | None) -> None:
@@ -344,12 +405,25 @@ def _take(found: _Followed, text: str, folder: RunFolder, on_event: Callable[[Ev
 
 
 def _take_rank(found: _Followed, event: Event) -> None:
-    if isinstance(event.get("rank"), int):
-        found.ready.add(event["rank"])
-    found.hosts.setdefault(str(event.get("host"))[:255])
+    host, rank = str(event.get("host"))[:255], event.get("rank")
+    if isinstance(rank, int):
+        found.ready.add(rank)
+        found.hosts[host] = min(rank, found.hosts.get(host, rank))
+    _look_at_rank(found, event.get("pid"), host)
     for name in ("python", "torch", "nccl", "gpu"):
         if name in event:
             found.versions.setdefault(name, str(event[name])[:100])
+
+
+def _look_at_rank(found: _Followed, pid: object, host: str) -> None:
+    """Keep what the kernel shows of a rank, where it runs on this machine; all have met by now."""
+    told = rank_of(pid, host=host) if isinstance(pid, int) else None
+    if told is None:
+        return
+    told["connections"] = connections_of(told["pid"], without_port=told["store_port"])
+    if (rank := seen_rank(told)) is not None:
+        found.ranks.append(rank)
+        found.addresses.setdefault(host, addresses_of(str(told["pid"])))
 
 
 def _keep(found: _Followed, line: str, folder: RunFolder) -> None:

@@ -9,26 +9,24 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from importlib.resources import files as package_files
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from linkwise.errors import InputError
-from linkwise.launch.run.proof import SeenRank, seen_rank
+from linkwise.launch.run.node_files import agent_texts, nodes_in, ranks_in, refusal_in
+from linkwise.launch.run.proof import SeenRank
 
 __all__ = ["LaunchFolder"]
 
 _RESERVE_BYTES = 262_144
 """Kept free for the last record, should the disk be full by then [bytes]."""
 _TAIL_BYTES = 65_536
-_MOST_SEEN_BYTES = 64 << 20
 _SHIM = '#!/bin/sh\nexec {python} "${{LINKWISE_RUN_FOLDER:?}}/agent/node_agent.py" "$@"\n'
 _ROOT_CAUSE = re.compile(r"Root Cause.{0,400}?rank\s*:\s*\d{1,7} \(local_rank: (\d{1,7})\)", re.DOTALL)
 
@@ -92,14 +90,12 @@ class LaunchFolder:
         InputError
             When it cannot be written.
         """
-        agent = package_files("linkwise.launch.run").joinpath("node_agent.py").read_text(encoding="utf-8")
         try:
             (self.path / "agent").mkdir()
             (self.path / "logs").mkdir()
             (self.path / ".reserve").write_bytes(os.urandom(_RESERVE_BYTES))
-            for name, text in {**texts, "agent/node_agent.py": agent}.items():
+            for name, text in {**texts, **agent_texts(wanted)}.items():
                 (self.path / name).write_text(text, encoding="utf-8")
-            (self.path / "agent" / "wanted.json").write_text(json.dumps(wanted), encoding="utf-8")
             quoted = "'" + python.replace("'", "'\\''") + "'"
             (self.path / "agent" / "torchrun").write_text(_SHIM.format(python=quoted), encoding="utf-8")
             for name in (*executable, "agent/torchrun"):
@@ -134,24 +130,27 @@ class LaunchFolder:
 
     def ranks(self) -> tuple[SeenRank, ...]:
         """Return the ranks that were seen so far."""
-        told = [each for name in self._seen("ranks") for each in (name if isinstance(name, list) else ())]
-        return tuple(each for each in map(seen_rank, told) if each is not None)
+        return ranks_in(self.path)
 
     def nodes(self) -> tuple[dict[str, Any], ...]:
         """Return what nodes said they have."""
-        return tuple(each for each in self._seen("node") if isinstance(each, dict))
+        return nodes_in(self.path)
 
     def refusal(self) -> tuple[str, ...]:
         """Return why a node did not let the job start; empty where none refused."""
-        for each in self._seen("refused"):
-            return tuple(map(str, each)) if isinstance(each, list) else ("a node refused",)
-        return ()
+        return refusal_in(self.path)
 
-    def _seen(self, kind: str) -> Iterator[object]:
-        for path in sorted((self.path / "seen").glob(f"{kind}-*.json")):
-            with contextlib.suppress(OSError, ValueError):
-                if path.stat().st_size <= _MOST_SEEN_BYTES:
-                    yield json.loads(path.read_text(encoding="utf-8"))
+    def written_bytes(self) -> int:
+        """Return how large the output and all logs are, by which a job that hangs is known [bytes]."""
+        found = [
+            self.path / "output.log",
+            *(each for logs in self.path.glob("logs*") for each in _files(logs)),
+        ]
+        total = 0
+        for each in found:
+            with contextlib.suppress(OSError):
+                total += each.stat().st_size
+        return total
 
     def free_bytes(self) -> int:
         """Return what is free for its files [bytes]."""
@@ -169,6 +168,12 @@ class LaunchFolder:
         ]
         words = [_end_of(each) for each in sorted(logs, key=str)]
         return next((each[-1:] for each in reversed(words) if each), [])
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            yield Path(parent, name)
 
 
 def _end_of(path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from linkwise.errors import InputError
-from linkwise.launch.run.processes import RUN_VARIABLE, living
+from linkwise.launch.run.processes import RUN_VARIABLE, living, still_living
 
 __all__ = ["LaunchPlace", "LocalLaunch", "Phase", "SlurmLaunch", "State"]
 
@@ -24,6 +24,8 @@ _GRACE_S = 20.0
 _SCHEDULER_S = 60.0
 """How long a command of Slurm may take [s]."""
 _TICK_S = 0.1
+_KEPT_DESCRIPTOR = 9
+"""The last that every shell can name."""
 _EXEC_S = 1.0
 """Far longer than loading a program takes [s]."""
 
@@ -57,12 +59,15 @@ class State:
         Why it waits, or why it ended, in the words of the scheduler; may be empty.
     hosts
         Nodes it was given, where a scheduler chose them.
+    is_cancelled
+        Whether it was not the job that ended, but the scheduler that ended it.
     """
 
     phase: Phase
     exit_code: int | None = None
     reason: str = ""
     hosts: tuple[str, ...] = ()
+    is_cancelled: bool = False
 
 
 class LaunchPlace(Protocol):
@@ -130,11 +135,17 @@ class LocalLaunch:
         Name of the script in the run folder.
     grace_s
         From asking a job to end to killing it [s].
+    name
+        On the command line.
+    kept_open
+        An open file that the job keeps open as long as it lives, such as a lock that it holds; ``None`` for
+        none.
     """
 
     script: str
     grace_s: float = _GRACE_S
     name: str = "local"
+    kept_open: int | None = None
 
     def command(self, folder: Path) -> tuple[str, ...]:
         """Return the rendered script.
@@ -161,16 +172,19 @@ class LocalLaunch:
         """
         words = ("keeper", str(folder), str(folder / "exit-code"), *self.command(folder))
         append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, str(folder / "output.log"), append, 0o644),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        if self.kept_open is not None:
+            actions.append((os.POSIX_SPAWN_DUP2, self.kept_open, _KEPT_DESCRIPTOR))
         try:
             first = os.posix_spawn(
                 "/bin/sh",
                 ["/bin/sh", "-c", _KEEPER, *words],
                 {**environment, RUN_VARIABLE: run_id},
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_OPEN, 1, str(folder / "output.log"), append, 0o644),
-                    (os.POSIX_SPAWN_DUP2, 1, 2),
-                ],
+                file_actions=actions,
                 setsid=True,
             )
         except OSError as error:
@@ -209,22 +223,13 @@ class LocalLaunch:
         else:
             _signal(list(living(run_id)), signal.SIGTERM)
         number = signal.SIGTERM
-        while left := _living(run_id):
+        while left := still_living(run_id):
             with contextlib.suppress(ChildProcessError, ValueError, OSError):
                 os.waitpid(int(handle), os.WNOHANG)
             if time.monotonic() > until:
                 number = signal.SIGKILL
                 _signal(left, number)
             time.sleep(_TICK_S)
-
-
-def _living(run_id: str) -> list[int]:
-    """Return the processes of a run; twice looked for, since one that loads a program is not seen."""
-    found = list(living(run_id))
-    if not found:
-        time.sleep(_EXEC_S / 20)
-        found = list(living(run_id))
-    return found
 
 
 def _is_of_run(handle: str, run_id: str) -> bool:
@@ -260,6 +265,8 @@ def _run(
 
 _WAITS = frozenset(("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"))
 _RUNS = frozenset(("RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"))
+_LOST = re.compile(r"\*|down|fail|unknown", re.IGNORECASE)
+"""A star marks a node that does not answer."""
 _FIELD = re.compile(r"\b(JobState|Reason|ExitCode|NodeList)=(\S*)")
 
 
@@ -333,8 +340,20 @@ class SlurmLaunch:
         hosts = self._hosts(nodes) if nodes and nodes != "(null)" else ()
         if word in _RUNS:
             return State(phase=Phase.RUNNING, reason=reason, hosts=hosts)
-        why = "" if word in ("COMPLETED", "FAILED") else f"Slurm ended it: {word} {reason}".strip()
-        return State(phase=Phase.ENDED, exit_code=_code(found.get("ExitCode", "")), reason=why, hosts=hosts)
+        why = "" if word in ("COMPLETED", "FAILED") else self._why(word, reason, hosts)
+        code = _code(found.get("ExitCode", ""))
+        code = None if why and code == 0 else code  # of a lost node, say: the job has none of its own
+        return State(phase=Phase.ENDED, exit_code=code, reason=why, hosts=hosts, is_cancelled=bool(why))
+
+    def _why(self, word: str, reason: str, hosts: Sequence[str]) -> str:
+        """Return why Slurm ended a job, and which of its nodes do not answer."""
+        why = f"Slurm ended it: {word} {reason}".strip()
+        if word != "NODE_FAIL" or not hosts:
+            return why
+        said = self._said(("sinfo", "-h", "-N", "-n", ",".join(hosts), "-o", "%N %T"), None, None).stdout
+        states = dict(row for row in (line.split() for line in said.splitlines()) if len(row) == 2)
+        lost = [f"{node} is {state}" for node, state in states.items() if _LOST.search(state)]
+        return f"{why}, {', '.join(lost)}" if lost else why
 
     def _after(self, handle: str, said: str) -> State:
         """Return the state of a job that the controller has forgotten, by the accounting if there is one."""

@@ -28,6 +28,8 @@ class Prediction:
         All GPUs together [tokens].
     steps
         As planned; ``None`` where the program is the user's own and may do others [1].
+    sequences_per_step
+        All GPUs together; ``None`` in records of before it was kept [1].
     """
 
     step_time_s: float
@@ -35,6 +37,7 @@ class Prediction:
     step_time_high_s: float
     tokens_per_step: int
     steps: int | None
+    sequences_per_step: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +86,7 @@ class LaunchRecord:
     name
         Of the job.
     place
-        ``local`` or ``slurm``.
+        ``local``, ``slurm`` or ``lab``.
     handle
         How it is found there again: a process, or the number of a Slurm job; empty before it starts.
     argv

@@ -31,6 +31,8 @@ TICK_S = 1.0
 """Between two turns of reading: more often costs more of a core than following may [s]."""
 LOOK_S = 2.0
 """Between two looks at the state of the job [s]."""
+REFUSED_S = 10.0
+"""How long a job may take to leave once a node refused it: a scheduler may wait for another one [s]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchPatience:
-    """How long a job may take to start.
+    """How long a job may take to start, and be silent.
 
     Parameters
     ----------
@@ -71,10 +73,13 @@ class LaunchPatience:
         In the queue of a scheduler [s].
     start_s
         From there until all ranks are there [s].
+    silence_s
+        After that, without a line of output or a log [s].
     """
 
     queue_s: float
     start_s: float
+    silence_s: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +98,8 @@ class Follow:
         Makes the text of the record.
     tell
         Called when steps were done.
+    tell_waiting
+        Called with the state and the handle of a job that waits in a queue, at every look.
     now
         The clock of the record.
     clock
@@ -107,6 +114,7 @@ class Follow:
     watch: Callable[[str], Watch]
     publish: Callable[[LaunchRecord], str]
     tell: Callable[[StepLog], None] = lambda _: None
+    tell_waiting: Callable[[State, str], None] = lambda *_: None
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(tz=dt.UTC)
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
@@ -122,6 +130,9 @@ class _Seen:
     looked_s: float = float("-inf")
     ranks: int = 0
     hosts: tuple[str, ...] = field(default_factory=tuple)
+    refused_s: float | None = None
+    written_bytes: int = 0
+    heard_s: float | None = None
 
 
 def begin(record: LaunchRecord, environment: Mapping[str, str], to: Follow) -> LaunchRecord:
@@ -169,7 +180,8 @@ def follow(record: LaunchRecord, to: Follow) -> LaunchRecord:
         When this process is interrupted or asked to end, after the job was stopped and recorded.
     """
     per_gpu = record.prediction.tokens_per_step / record.expected.ranks
-    seen = _Seen(steps=StepLog(to.folder.path, per_gpu), since_s=to.clock())
+    sequences = record.prediction.sequences_per_step or 1
+    seen = _Seen(steps=StepLog(to.folder.path, per_gpu, sequences), since_s=to.clock())
     watch = to.watch(record.handle)
     ending = Ending(outcome=Outcome.INTERRUPTED, reason="interrupted from the keyboard, or asked to end")
     try:
@@ -248,16 +260,42 @@ def _cause_to_stop(record: LaunchRecord, to: Follow, seen: _Seen, state: State) 
         if now_s - seen.since_s > to.patience.queue_s:
             why = f" ({state.reason})" if state.reason else ""
             return _stopped(Outcome.NOT_STARTED, f"it was queued for {to.patience.queue_s:.0f} s{why}")
+        to.tell_waiting(state, record.handle)
         return None
     seen.running_s = now_s if seen.running_s is None else seen.running_s
+    if refusal := to.folder.refusal():
+        seen.refused_s = now_s if seen.refused_s is None else seen.refused_s
+        return (
+            _stopped(Outcome.NOT_STARTED, "; ".join(refusal)) if now_s - seen.refused_s > REFUSED_S else None
+        )
     if seen.ranks < wanted:
         seen.ranks = len({each.rank for each in to.folder.ranks()})
     if seen.ranks < wanted and now_s - seen.running_s > to.patience.start_s:
         return _stopped(
             Outcome.NOT_STARTED,
-            f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started",
+            f"after {to.patience.start_s:.0f} s {seen.ranks} of {wanted} ranks had started{_mute(to, seen)}",
         )
-    return None
+    return _silence(to, seen, now_s) if seen.ranks >= wanted else None
+
+
+def _silence(to: Follow, seen: _Seen, now_s: float) -> Ending | None:
+    """Return that a job hangs, where none of its files has grown for too long."""
+    written_bytes = to.folder.written_bytes()
+    if seen.heard_s is None or written_bytes != seen.written_bytes:
+        seen.heard_s, seen.written_bytes = now_s, written_bytes
+    if now_s - seen.heard_s <= to.patience.silence_s:
+        return None
+    last = max(seen.steps.steps, default=None)
+    after = "no step was told" if last is None else f"the last step told is {last}"
+    words = f"it wrote nothing for {to.patience.silence_s:.0f} s, so that it hangs ({after})"
+    return _stopped(Outcome.SILENT, words)
+
+
+def _mute(to: Follow, seen: _Seen) -> str:
+    """Return which of the nodes that a scheduler gave have said nothing."""
+    heard = {str(each.get("host")) for each in to.folder.nodes()}
+    mute = [each for each in seen.hosts if each not in heard]
+    return f"; nothing was heard of {', '.join(mute[:8])}" if mute else ""
 
 
 def _stopped(outcome: Outcome, reason: str) -> Ending:
@@ -270,11 +308,13 @@ def _ending(record: LaunchRecord, to: Follow, seen: _Seen, state: State) -> Endi
         pass
     if refusal := to.folder.refusal():
         return Ending(outcome=Outcome.NOT_STARTED, reason="; ".join(refusal), exit_code=state.exit_code)
-    if state.exit_code is None:
+    if state.exit_code is None and not state.is_cancelled:
         why = state.reason or "its processes are gone, and none wrote down how it ended"
         return Ending(outcome=Outcome.CUT, reason=why)
     if state.exit_code == _TIMED_OUT or "TIMEOUT" in state.reason:
         return Ending(outcome=Outcome.FAILED, reason="its time limit ended it", exit_code=state.exit_code)
+    if state.exit_code is None:
+        return Ending(outcome=Outcome.FAILED, reason=state.reason)
     ending = ending_of(exit_code=state.exit_code, is_complete=True, failures=(), output=to.folder.tail())
     if state.reason and ending.outcome is Outcome.FAILED:
         return replace(ending, reason=f"{state.reason}: {ending.reason}")
@@ -290,7 +330,9 @@ def _ended(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch, ending: 
     expected = replace(record.expected, hosts=record.expected.hosts or seen.hosts)
     ranks, found = to.folder.ranks(), watched.diagnosis
     transport = None if found is None else found.transport
-    checks = prove(expected, ranks, transport=transport, logged=watched.settings)
+    nodes = to.folder.nodes()
+    addresses = {str(each.get("host")): each["addresses"] for each in nodes if _has_addresses(each)}
+    checks = prove(expected, ranks, transport=transport, logged=watched.settings, addresses=addresses)
     witnessed = Witnessed(
         hosts=tuple(dict.fromkeys(each.host for each in ranks)),
         versions={"linkwise": __version__, **_versions(to.folder)},
@@ -301,6 +343,10 @@ def _ended(record: LaunchRecord, to: Follow, seen: _Seen, watch: Watch, ending: 
         steps=tuple(seen.steps.steps.values()),
     )
     return replace(record, expected=expected, ended=to.now(), ending=ending, witnessed=witnessed)
+
+
+def _has_addresses(node: Mapping[str, object]) -> bool:
+    return isinstance(node.get("addresses"), dict)
 
 
 def _versions(folder: LaunchFolder) -> dict[str, str]:

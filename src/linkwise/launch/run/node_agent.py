@@ -1,9 +1,10 @@
 """What runs on each node of a launched job in the place of torchrun: it looks, checks, starts and watches.
 
-A copy of this file lies in the run folder and is run by the job's Python, which need not have Linkwise: it
-imports the standard library alone. Before torchrun starts, every node writes what it has and waits for the
-others, so that a node that does not answer, or has other versions, is found before ranks wait for it. While
-ranks run, it writes what they were really given: rank, world size and environment, as the kernel shows them.
+A copy of this file and of `node_sight` lies in the run folder and is run by the job's Python, which need not
+have Linkwise: they import the standard library alone. Before torchrun starts, every node writes what it has
+and waits for the others, so that a node that does not answer, or has other versions, is found before ranks
+wait for it. While ranks run, it writes what they were really given and do: rank, world size, environment and,
+on CPUs, the ends of their connections, as the kernel shows them.
 """
 
 from __future__ import annotations
@@ -25,16 +26,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["complaints", "differences", "facts", "main", "ranks_of"]
+from linkwise.launch.run.node_sight import MOST_CONNECTIONS, addresses_of, connections_of, ranks_of
+
+__all__ = ["complaints", "differences", "facts", "main"]
 
 FOLDER_VARIABLE = "LINKWISE_RUN_FOLDER"
-WATCHED = ("NCCL_", "GLOO_", "UCX_", "FI_", "CUDA_VISIBLE_DEVICES", "TORCH_", "MASTER_ADDR")
-"""Beginnings of the variables that are written down; others may be secrets."""
+HOST_VARIABLE, NODE_VARIABLE = "LINKWISE_HOST", "LINKWISE_NODE"
+"""Name and number of a node, where several share one kernel: those of an emulated cluster."""
 UNLIMITED = -1
 
 _VERSIONED = ("torch", "nvidia-nccl-cu12", "nvidia-nccl-cu13", "deepspeed", "megatron-core", "torchtitan")
 _GPU = re.compile(r"nvidia\d{1,3}")
 _TICK_S = 0.5
+_SEARCH_S = 0.1
+"""Between two looks for ranks and their first connections: a short job has them for a moment alone."""
+_SETTLED_LOOKS = 10
+"""So many looks without a change: ranks connect with one another in turns."""
 _LOOK_AGAIN_S = 5.0
 _REFUSED = 3
 
@@ -49,16 +56,22 @@ def facts(folder: str) -> dict[str, Any]:
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     return {
-        "node": int(os.environ.get("SLURM_NODEID", "0")),
-        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname().split(".")[0],
+        "node": int(os.environ.get(NODE_VARIABLE) or os.environ.get("SLURM_NODEID") or "0"),
+        "host": _host(),
         "gpus": _gpus(),
         "shm_bytes": shutil.disk_usage("/dev/shm").free if Path("/dev/shm").is_dir() else None,  # noqa: S108
         "memlock_bytes": UNLIMITED if soft == resource.RLIM_INFINITY else soft,
         "interfaces": [name for _, name in socket.if_nameindex()],
+        "addresses": addresses_of("self"),
         "devices": _listed("/sys/class/infiniband"),
         "free_bytes": shutil.disk_usage(folder).free,
         "versions": dict(_versions()),
     }
+
+
+def _host() -> str:
+    named = os.environ.get(HOST_VARIABLE) or os.environ.get("SLURMD_NODENAME")
+    return named or socket.gethostname().split(".")[0]
 
 
 def _gpus() -> int:
@@ -180,43 +193,6 @@ def differences(nodes: Sequence[Mapping[str, Any]]) -> list[str]:
     return said
 
 
-def ranks_of(launcher: int, *, host: str, proc: Path = Path("/proc")) -> list[dict[str, Any]]:
-    """Return what the ranks that a process started were given, as the kernel shows it.
-
-    Parameters
-    ----------
-    launcher
-        Process of torchrun.
-    host
-        Name of this node.
-    proc
-        Where the kernel shows processes.
-    """
-    found = []
-    for entry in proc.iterdir():
-        if not entry.name.isdigit():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            status = (entry / "stat").read_text(encoding="utf-8", errors="replace")
-            if int(status.rpartition(")")[2].split()[1]) != launcher:
-                continue
-            words = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
-            given = dict(word.split("=", 1) for word in words if "=" in word)
-            if {"RANK", "WORLD_SIZE", "LOCAL_RANK"} <= given.keys():
-                found.append(_rank(int(entry.name), host, given))
-    return sorted(found, key=lambda each: each["rank"])
-
-
-def _rank(pid: int, host: str, given: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "rank": int(given["RANK"]),
-        "ranks": int(given["WORLD_SIZE"]),
-        "host": host,
-        "pid": pid,
-        "settings": {name: given[name] for name in sorted(given) if name.startswith(WATCHED)},
-    }
-
-
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code of torchrun, or that of a refusal.
 
@@ -236,6 +212,10 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     seen = folder / "seen"
     seen.mkdir(exist_ok=True)
+    meeting = socket.socket() if wanted.get("meets") else None
+    if meeting is not None:
+        meeting.bind(("", 0))
+        here["port"] = meeting.getsockname()[1]
     _write(seen / f"node-{here['node']}.json", here)
     held, taken = _hold(here, wanted)
     with contextlib.ExitStack() as stack:
@@ -247,8 +227,21 @@ def main(arguments: Sequence[str]) -> int:
             _write(seen / f"refused-{here['node']}.json", refusal)
             sys.stderr.write("".join(f"linkwise: {each}\n" for each in refusal))
             return _REFUSED
+        if meeting is not None:
+            arguments = [*_rendezvous(seen, here, wanted), *arguments]
+            meeting.close()  # held until now, so that nobody else was given the port
         command = [sys.executable, "-m", "torch.distributed.run", *arguments]
-        return _watch(command, seen, here, per_node=int(wanted["per_node"]))
+        is_traced = wanted.get("device") == "cpu" and int(wanted["nodes"]) * int(wanted["per_node"]) > 1
+        ranks = _Ranks(here["host"], per_node=int(wanted["per_node"]), is_traced=is_traced)
+        return _watch(command, seen / f"ranks-{here['node']}.json", ranks)
+
+
+def _rendezvous(seen: Path, here: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Return the options by which torchrun of all nodes meets at a port that was free on the first."""
+    first = json.loads((seen / "node-0.json").read_text(encoding="utf-8"))
+    shape = ["--nnodes", str(wanted["nodes"]), "--nproc-per-node", str(wanted["per_node"])]
+    place = ["--node-rank", str(here["node"]), "--master-addr", first["host"]]
+    return [*shape, *place, "--master-port", str(first["port"])]
 
 
 def _write(path: Path, value: object) -> None:
@@ -315,7 +308,47 @@ def _absent(there: Sequence[Path], nodes: int, patience_s: float) -> str:
     )
 
 
-def _watch(command: Sequence[str], seen: Path, here: Mapping[str, Any], *, per_node: int) -> int:
+class _Ranks:
+    """The ranks of a node as far as they are known, and the connections that each has had."""
+
+    def __init__(self, host: str, *, per_node: int, is_traced: bool) -> None:
+        self._host = host
+        self._per_node = per_node
+        self._is_traced = is_traced
+        self._known: dict[int, dict[str, Any]] = {}
+        self._unchanged = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Return whether all are known, each with its connections if those are looked for."""
+        enough = [each for each in self._known.values() if each.get("connections") or not self._is_traced]
+        return len(enough) >= self._per_node and self._unchanged >= _SETTLED_LOOKS
+
+    def look(self, launcher: int) -> list[dict[str, Any]] | None:
+        """Return all that is known, where that is more than before.
+
+        Parameters
+        ----------
+        launcher
+            Process of torchrun.
+        """
+        before = {number: dict(each) for number, each in self._known.items()}
+        if len(self._known) < self._per_node or self.is_complete or self._has_lost_one():
+            for each in ranks_of(launcher, host=self._host):
+                if self._known.get(each["rank"], {}).get("pid") != each["pid"]:
+                    self._known[each["rank"]] = each
+        for each in self._known.values() if self._is_traced else ():
+            had = each.get("connections", [])
+            found = connections_of(each["pid"], without_port=each["store_port"])
+            each["connections"] = (had + [ends for ends in found if ends not in had])[:MOST_CONNECTIONS]
+        self._unchanged = self._unchanged + 1 if self._known == before else 0
+        return list(self._known.values()) if self._known != before else None
+
+    def _has_lost_one(self) -> bool:
+        return any(not Path(f"/proc/{each['pid']}").exists() for each in self._known.values())
+
+
+def _watch(command: Sequence[str], target: Path, ranks: _Ranks) -> int:
     child = subprocess.Popen(list(command))  # noqa: S603 (torchrun, with the words of the plan)
 
     def forward(number: int, _frame: object) -> None:
@@ -323,20 +356,28 @@ def _watch(command: Sequence[str], seen: Path, here: Mapping[str, Any], *, per_n
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, forward)
-    known: dict[int, dict[str, Any]] = {}
     look_at = 0.0
     while child.poll() is None:
         if time.monotonic() >= look_at:
-            ranks = {**known, **{each["rank"]: each for each in ranks_of(child.pid, host=here["host"])}}
-            if ranks != known:
-                known = ranks
+            if _is_over(target.parents[1]):
+                child.terminate()
+            if (known := ranks.look(child.pid)) is not None:
                 with contextlib.suppress(OSError):  # a full disk must not end the one who watches
-                    _write(seen / f"ranks-{here['node']}.json", list(known.values()))
-            look_at = time.monotonic() + (_LOOK_AGAIN_S if len(known) >= per_node else 0.0)
+                    _write(target, known)
+            look_at = time.monotonic() + (_LOOK_AGAIN_S if ranks.is_complete else 0.0)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(_TICK_S if known else 0.1)
+            child.wait(_TICK_S if ranks.is_complete else _SEARCH_S)
     code = child.returncode
     return code if code >= 0 else 128 - code
+
+
+def _is_over(folder: Path) -> bool:
+    """Return whether the launcher has written that the run ended: a scheduler may have lost this node."""
+    try:
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        return bool(record["outcome"] != "running")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 if __name__ == "__main__":

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
-__all__ = ["RENDEZVOUS_VARIABLES", "Command", "LocalPlace", "Place", "TorchJob"]
+from linkwise.launch.run.checks import Expected
+from linkwise.launch.run.record import recorded_settings
+
+__all__ = ["RENDEZVOUS_VARIABLES", "Command", "LocalPlace", "Place", "Queue", "TorchJob"]
 
 RENDEZVOUS_VARIABLES = (
     "MASTER_ADDR",
@@ -36,6 +40,8 @@ class TorchJob:
         Variables that the job needs, over those of the environment.
     python
         The Python that has torch.
+    device
+        ``cuda`` or ``cpu``.
     """
 
     script: str
@@ -43,6 +49,36 @@ class TorchJob:
     ranks: int
     settings: Mapping[str, str] = field(default_factory=dict)
     python: str
+    device: str = "cpu"
+
+
+class Queue(Protocol):
+    """Where a job may wait before it starts."""
+
+    @property
+    def patience_s(self) -> float:
+        """Return how long it may wait there [s]."""
+        ...
+
+    def heard(self, line: str) -> str | None:
+        """Return what a line of output says: the name of a job that waits, nothing where it goes on.
+
+        Parameters
+        ----------
+        line
+            Of the output; ``None`` is returned where it says neither.
+        """
+        ...
+
+    def reason(self, job: str) -> str:
+        """Return why a job waits; may be empty.
+
+        Parameters
+        ----------
+        job
+            Its name.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +93,24 @@ class Command:
         Variables set over those of the environment.
     unset
         Variables of the environment that the job must not see.
+    expected
+        What its ranks must be seen to be; ``None`` where they are of no torch.
+    seen_in
+        The run folder in which agents of nodes write what ranks they see; ``None`` where the processes that
+        the kernel shows here are those of the job.
+    queue
+        Where the job may wait first; ``None`` where it starts at once.
+    stop
+        What is run once a job ended that did not end well, to be sure that nothing of it goes on.
     """
 
     argv: tuple[str, ...]
     settings: Mapping[str, str]
     unset: tuple[str, ...] = ()
+    expected: Expected | None = None
+    seen_in: Path | None = None
+    queue: Queue | None = None
+    stop: tuple[str, ...] = ()
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return all variables of the job.
@@ -123,8 +172,23 @@ class LocalPlace:
         address = ("--local-addr", "127.0.0.1")
         defaults = {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
         own = {name: value for name, value in defaults.items() if name not in inherited}
-        return Command(
+        command = Command(
             argv=(*torchrun, *ranks, *meeting, *address, job.script, *job.arguments),
             settings={**own, **job.settings},
             unset=RENDEZVOUS_VARIABLES,
         )
+        return replace(command, expected=_expected_here(job, command.environment(inherited)))
+
+
+def _expected_here(job: TorchJob, environment: Mapping[str, str]) -> Expected:
+    interfaces = environment.get("GLOO_SOCKET_IFNAME", "").split(",")
+    return Expected(
+        nodes=1,
+        ranks_per_node=job.ranks,
+        hosts=(),
+        device=job.device,
+        settings=recorded_settings(environment),
+        protocol="",
+        has_nvlink=False,
+        interfaces=tuple(filter(None, interfaces)),
+    )

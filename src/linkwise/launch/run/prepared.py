@@ -7,24 +7,35 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from linkwise.errors import InputError
 from linkwise.figures import Basis
-from linkwise.launch.render import render
+from linkwise.launch.render import planned_start, render
 from linkwise.launch.render.torchrun import PORT
 from linkwise.launch.run.launch_record import Prediction
 from linkwise.launch.run.place import RENDEZVOUS_VARIABLES
 from linkwise.launch.run.proof import Expected, strangers
+from linkwise.nccl.variables import NEWEST, Release
 from linkwise.settings.recommended import Setting
 
 if TYPE_CHECKING:
+    from linkwise.cluster import Cluster
     from linkwise.estimate import Estimate
+    from linkwise.job import Job
     from linkwise.launch.render import Rendered, Start
 
-__all__ = ["Prepared", "given_settings", "prepare", "run_settings_of", "unplanned"]
+__all__ = [
+    "LaunchChoices",
+    "Prepared",
+    "given_settings",
+    "prepare",
+    "prepared_launch",
+    "run_settings_of",
+    "unplanned",
+]
 
 _SHM_BYTES_PER_RANK = 32 << 20
 """Buffers of NCCL between processes of a node; assumed: the 64 MiB of a container are known to be too few."""
@@ -114,7 +125,13 @@ def given_settings(words: Sequence[str]) -> tuple[Setting, ...]:
 
 
 def run_settings_of(
-    planned: Sequence[Setting], given: Sequence[Setting], *, device: str, is_local: bool, restarts: int
+    planned: Sequence[Setting],
+    given: Sequence[Setting],
+    *,
+    device: str,
+    is_local: bool,
+    restarts: int,
+    of_place: Sequence[Setting] = (),
 ) -> tuple[Setting, ...]:
     """Return the settings of a launched job.
 
@@ -130,11 +147,13 @@ def run_settings_of(
         Whether it runs on this machine alone.
     restarts
         How often torchrun starts all ranks again after one failed [1].
+    of_place
+        Those that the place has of its own.
     """
-    of_place = (*_of_cpus(device, is_local=is_local), *_of_restarts(restarts))
-    wanted = [*(planned if device == "cuda" else ()), *of_place]
-    names = {each.name for each in given}
-    return (*(each for each in wanted if each.name not in names), *given)
+    of_run = (*_of_cpus(device, is_local=is_local), *_of_restarts(restarts), *of_place)
+    wanted = [*(planned if device == "cuda" else ()), *of_run]
+    last = {each.name: each for each in (*wanted, *given)}
+    return tuple(last.values())
 
 
 def _of_cpus(device: str, *, is_local: bool) -> Iterator[Setting]:
@@ -186,7 +205,111 @@ def unplanned(inherited: Mapping[str, str], settings: Sequence[Setting]) -> str:
     return f"{shown} in this shell moves data and is not planned: unset it, or plan it with {words}"
 
 
-def prepare(start: Start, estimate: Estimate, *, target: str, device: str, patience_s: float) -> Prepared:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchChoices:
+    """What is chosen of a launch beside job, cluster and place.
+
+    Parameters
+    ----------
+    device
+        ``cuda`` or ``cpu``.
+    script
+        What to start instead of the framework's usual program, as a path on the nodes.
+    given
+        Settings that win over those of the plan.
+    restarts
+        How often torchrun starts all ranks again after one failed [1].
+    time_limit_s
+        When the job is ended; ``None`` for the usual [s].
+    release
+        The release of NCCL.
+    look_s
+        How long nodes wait for one another [s].
+    """
+
+    device: str = "cuda"
+    script: str | None = None
+    given: tuple[Setting, ...] = ()
+    restarts: int = 0
+    time_limit_s: float | None = None
+    release: Release = NEWEST
+    look_s: float = 300.0
+
+
+def prepared_launch(
+    job: Job,
+    cluster: Cluster,
+    estimate: Estimate,
+    choices: LaunchChoices,
+    *,
+    target: str,
+    inherited: Mapping[str, str],
+    of_place: Sequence[Setting] = (),
+    hosts: tuple[str, ...] = (),
+    more_files: Mapping[str, str] | None = None,
+) -> Prepared:
+    """Return what is launched of a planned job.
+
+    Parameters
+    ----------
+    job, cluster, estimate
+        What runs on what, and the layout with its time.
+    choices
+        What else was chosen.
+    target
+        ``torchrun`` or ``slurm``.
+    inherited
+        The environment of the launcher.
+    of_place
+        Settings that the place has of its own.
+    hosts, more_files
+        As for `prepare`.
+
+    Raises
+    ------
+    InputError
+        When the environment has variables that move data and are not planned, or no launcher can start it.
+    """
+    start, _ = planned_start(
+        job,
+        cluster,
+        estimate,
+        target=target,
+        release=choices.release,
+        time_limit_s=choices.time_limit_s,
+        script=choices.script,
+    )
+    settings = run_settings_of(
+        start.settings,
+        choices.given,
+        device=choices.device,
+        is_local=target == "torchrun" and start.nodes == 1,
+        restarts=choices.restarts,
+        of_place=of_place,
+    )
+    if stray := unplanned(inherited, settings):
+        raise InputError(stray)
+    return prepare(
+        replace(start, settings=settings),
+        estimate,
+        target=target,
+        device=choices.device,
+        patience_s=choices.look_s,
+        hosts=hosts,
+        more_files=more_files,
+    )
+
+
+def prepare(
+    start: Start,
+    estimate: Estimate,
+    *,
+    target: str,
+    device: str,
+    patience_s: float,
+    hosts: tuple[str, ...] = (),
+    more_files: Mapping[str, str] | None = None,
+) -> Prepared:
     """Return what is launched.
 
     Parameters
@@ -201,15 +324,20 @@ def prepare(start: Start, estimate: Estimate, *, target: str, device: str, patie
         ``cuda`` or ``cpu``.
     patience_s
         How long nodes wait for one another [s].
+    hosts
+        Names of the nodes, where they are chosen already.
+    more_files
+        What the place needs beside the rendered files: commands, by name.
     """
     rendered = render(target, start, estimate=estimate)
-    text = json.dumps(dict(rendered.files), sort_keys=True)
+    files = {**rendered.files, **(more_files or {})}
+    text = json.dumps(files, sort_keys=True)
     return Prepared(
         name=start.name,
-        files=rendered.files,
-        executable=rendered.executable,
+        files=files,
+        executable=rendered.executable | frozenset(more_files or ()),
         wanted={**_wanted(start, device), "patience_s": patience_s},
-        expected=_expected(start, device),
+        expected=_expected(start, device, hosts),
         prediction=_prediction(start, estimate, rendered),
         plan_digest=hashlib.sha256(text.encode()).hexdigest(),
     )
@@ -238,15 +366,17 @@ def _wanted(start: Start, device: str) -> dict[str, Any]:
     }
 
 
-def _expected(start: Start, device: str) -> Expected:
+def _expected(start: Start, device: str, hosts: tuple[str, ...]) -> Expected:
+    settings = {each.name: each.value for each in start.settings}
     return Expected(
         nodes=start.nodes,
         ranks_per_node=start.gpus_per_node,
-        hosts=(),
+        hosts=hosts,
         device=device,
-        settings={each.name: each.value for each in start.settings},
+        settings=settings,
         protocol=_protocol(start),
         has_nvlink=start.cluster.nvlink_domain_gpus > 1,
+        interfaces=tuple(filter(None, settings.get("GLOO_SOCKET_IFNAME", "").split(","))),
     )
 
 
@@ -256,5 +386,6 @@ def _prediction(start: Start, estimate: Estimate, rendered: Rendered) -> Predict
         step_time_low_s=estimate.step_time_low_s,
         step_time_high_s=estimate.step_time_high_s,
         tokens_per_step=int(start.job.tokens_per_step),
+        sequences_per_step=start.job.global_batch,
         steps=start.steps if _OWN_PROGRAM in rendered.files else None,
     )

@@ -15,7 +15,7 @@ from typing import Self
 
 from linkwise.errors import InputError
 
-__all__ = ["LONGEST_LINE", "RUN_VARIABLE", "Processes", "living"]
+__all__ = ["LONGEST_LINE", "RUN_VARIABLE", "Processes", "living", "still_living"]
 
 RUN_VARIABLE = "LINKWISE_RUN"
 """Variable that every process of a run inherits, by which those are found that left their session."""
@@ -27,6 +27,8 @@ _TICK_S = 0.2
 _GRACE_S = 5.0
 _KILL_S = 10.0
 _DRAIN_S = 2.0
+_EXEC_S = 0.05
+"""Far longer than loading a program takes while nothing else does [s]."""
 
 
 class Processes:
@@ -137,13 +139,34 @@ class Processes:
 
     def _all(self) -> list[int]:
         """Return the processes that still run, the first one first."""
-        first = [self._first.pid] if self._first.poll() is None else []
-        return [*first, *(pid for pid in living(self._run_id) if pid != self._first.pid)]
+        if self._first.poll() is None:
+            return [self._first.pid, *(pid for pid in living(self._run_id) if pid != self._first.pid)]
+        return still_living(self._run_id)
 
     def _signal(self, number: signal.Signals, pids: Sequence[int]) -> None:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+
+
+def still_living(run_id: str) -> list[int]:
+    """Return the living processes of a run, and none only if there is none.
+
+    Parameters
+    ----------
+    run_id
+        That of the run.
+
+    Notes
+    -----
+    While a process loads a program, the kernel shows no environment of it: where none is found, a second look
+    after a moment tells.
+    """
+    found = list(living(run_id))
+    if not found:
+        time.sleep(_EXEC_S)
+        found = list(living(run_id))
+    return found
 
 
 def living(run_id: str) -> Iterator[int]:

@@ -6,15 +6,16 @@ What is not seen is not proved: a run is valid only if every check says that it 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from linkwise.launch.render.run_settings import LOGS
+from linkwise.launch.run.checks import Check, Expected, SeenRank, listed
+from linkwise.launch.run.interface_proof import interface_check
 
 if TYPE_CHECKING:
     from linkwise.diagnose.transport import Transport
 
-__all__ = ["Check", "Expected", "SeenRank", "is_valid", "prove", "seen_rank", "strangers"]
+__all__ = ["Check", "Expected", "SeenRank", "is_valid", "prove", "prove_start", "seen_rank", "strangers"]
 
 MOVES_DATA = ("NCCL_", "GLOO_", "UCX_", "FI_")
 """Beginnings of the variables that change how data moves."""
@@ -28,81 +29,6 @@ _NETWORK = {
     "tcpxo": ("NET/FasTrak",),
 }
 """How the log of NCCL names the network of a protocol."""
-_SHOWN = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One thing that was planned, and what was seen of it.
-
-    Parameters
-    ----------
-    what
-        ``world size``, ``hosts``, ``environment``...
-    planned, seen
-        In words.
-    is_as_planned
-        ``None`` where nothing shows it.
-    """
-
-    what: str
-    planned: str
-    seen: str
-    is_as_planned: bool | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """What a run must be to be valid.
-
-    Parameters
-    ----------
-    nodes, ranks_per_node
-        As planned [1].
-    hosts
-        Their names; empty while nobody has chosen them.
-    device
-        ``cuda`` or ``cpu``.
-    settings
-        Variables of the environment by name.
-    protocol
-        Of the fabric between nodes; empty where one node needs none.
-    has_nvlink
-        Whether GPUs of a node are joined by NVLink.
-    """
-
-    nodes: int
-    ranks_per_node: int
-    hosts: tuple[str, ...]
-    device: str
-    settings: Mapping[str, str]
-    protocol: str
-    has_nvlink: bool
-
-    @property
-    def ranks(self) -> int:
-        """Return the world size."""
-        return self.nodes * self.ranks_per_node
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeenRank:
-    """One rank, as the kernel of its node shows it.
-
-    Parameters
-    ----------
-    rank, ranks
-        Which one, and of how many it was told [1].
-    host
-        Where it ran.
-    settings
-        Variables that move communication.
-    """
-
-    rank: int
-    ranks: int
-    host: str
-    settings: Mapping[str, str]
 
 
 def seen_rank(told: object) -> SeenRank | None:
@@ -125,9 +51,17 @@ def seen_rank(told: object) -> SeenRank | None:
             settings={str(name): str(value) for name, value in settings.items()}
             if isinstance(settings, dict)
             else {},
+            connections=tuple(_connections(values.get("connections"))),
         )
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _connections(told: object) -> Iterator[tuple[str, str]]:
+    for each in told if isinstance(told, list) else ():
+        ends = tuple(map(str, each)) if isinstance(each, list) else ()
+        if len(ends) == 2:
+            yield ends[0], ends[1]
 
 
 def is_valid(checks: Sequence[Check]) -> bool:
@@ -147,6 +81,7 @@ def prove(
     *,
     transport: Transport | None,
     logged: Sequence[tuple[str, str]] = (),
+    addresses: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[Check, ...]:
     """Return what was planned beside what was seen.
 
@@ -160,12 +95,34 @@ def prove(
         What the log of NCCL shows; ``None`` where there is none.
     logged
         Variables that NCCL said it read, with their values.
+    addresses
+        Interfaces by address, for each host.
+    """
+    return (
+        *prove_start(expected, ranks, logged=logged, addresses=addresses or {}),
+        *(_of_gpus(expected, transport) if expected.device == "cuda" else _of_cpus(ranks, transport)),
+    )
+
+
+def prove_start(
+    expected: Expected,
+    ranks: Sequence[SeenRank],
+    *,
+    addresses: Mapping[str, Mapping[str, str]],
+    logged: Sequence[tuple[str, str]] = (),
+) -> tuple[Check, ...]:
+    """Return what was planned beside what the kernel showed of ranks, without a log of NCCL.
+
+    Parameters
+    ----------
+    expected, ranks, logged, addresses
+        As for `prove`.
     """
     return (
         _world_size(expected, ranks),
         _hosts(expected, ranks),
         _environment(expected, ranks, logged),
-        *(_of_gpus(expected, transport) if expected.device == "cuda" else _of_cpus(ranks, transport)),
+        *interface_check(expected, ranks, addresses),
     )
 
 
@@ -201,11 +158,11 @@ def _hosts(expected: Expected, ranks: Sequence[SeenRank]) -> Check:
         counts[each.host] = counts.get(each.host, 0) + 1
     is_even = set(counts.values()) == {expected.ranks_per_node} and len(counts) == expected.nodes
     named = not expected.hosts or set(counts) == set(expected.hosts)
-    planned = _listed(expected.hosts) if expected.hosts else f"{expected.nodes} of them"
+    planned = listed(expected.hosts) if expected.hosts else f"{expected.nodes} of them"
     return Check(
         what="hosts",
         planned=f"{planned}, {expected.ranks_per_node} ranks each",
-        seen=_listed([f"{host} ({count})" for host, count in sorted(counts.items())]) or "none",
+        seen=listed([f"{host} ({count})" for host, count in sorted(counts.items())]) or "none",
         is_as_planned=(is_even and named) if ranks else None,
     )
 
@@ -223,7 +180,7 @@ def _environment(expected: Expected, ranks: Sequence[SeenRank], logged: Sequence
     return Check(
         what="environment",
         planned=f"{len(planned)} variables on every rank, and none beside that moves data",
-        seen=_listed(list(wrong.values()), "; ") if wrong else ("as planned" if ranks else "no rank"),
+        seen=listed(list(wrong.values()), "; ") if wrong else ("as planned" if ranks else "no rank"),
         is_as_planned=not wrong if ranks else None,
     )
 
@@ -276,8 +233,3 @@ def _shown(what: str, planned: str, seen: object, is_so: bool) -> Check:  # noqa
     if seen is None:
         return Check(what=what, planned=planned, seen="not shown by the log of NCCL", is_as_planned=None)
     return Check(what=what, planned=planned, seen=str(seen), is_as_planned=is_so)
-
-
-def _listed(words: Sequence[str], by: str = ", ") -> str:
-    more = f"{by}and {len(words) - _SHOWN} more" if len(words) > _SHOWN else ""
-    return by.join(words[:_SHOWN]) + more

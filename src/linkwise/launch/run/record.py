@@ -12,12 +12,13 @@ import datetime as dt
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from linkwise.errors import InputError
+from linkwise.launch.run.checks import Check
 from linkwise.launch.run.ending import Ending, Outcome
 
 __all__ = ["RunFolder", "RunRecord", "record_json", "recorded_settings"]
@@ -64,6 +65,8 @@ class RunRecord:
         Lines of samples [1].
     ending
         How it ended.
+    checks
+        What was planned beside what the kernel showed of its ranks; empty where they could not be seen.
     """
 
     run_id: str
@@ -80,6 +83,13 @@ class RunRecord:
     transports: tuple[str, ...] = ()
     samples: int = 0
     ending: Ending = _RUNNING
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def is_valid(self) -> bool | None:
+        """Return whether it was what was planned; ``None`` where that was not seen."""
+        seen = [each.is_as_planned for each in self.checks]
+        return False if False in seen else None if not seen or None in seen else True
 
 
 def recorded_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -119,6 +129,8 @@ def record_json(record: RunRecord) -> str:
         "versions": dict(record.versions),
         "transports": list(record.transports),
         "samples": record.samples,
+        "valid": record.is_valid,
+        "checks": [asdict(each) for each in record.checks],
     }
     return json.dumps(values, indent=2) + "\n"
 

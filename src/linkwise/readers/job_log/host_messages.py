@@ -11,6 +11,7 @@ Documentation/admin-guide/kernel-parameters; rdma-core, infiniband-diags (ibstat
 from __future__ import annotations
 
 from linkwise.readers.job_log.counter_messages import COUNTER_MESSAGES
+from linkwise.readers.job_log.gloo_messages import GLOO_MESSAGES
 from linkwise.readers.job_log.message import Message, message
 
 __all__ = ["HOST_MESSAGES"]
@@ -175,6 +176,7 @@ HOST_MESSAGES: tuple[Message, ...] = (
     ),
     message("last_error", "Last error:", r"Last error:"),
     message("traceback", "Traceback (most recent call last)", r"Traceback"),
+    *GLOO_MESSAGES,
     *COUNTER_MESSAGES,
 )
 """Lines that are not NCCL's, each with the text it is found by."""

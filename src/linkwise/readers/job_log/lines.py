@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["LONGEST_LINE", "Prefix", "clean_text", "parse_prefix", "printable"]
+__all__ = [
+    "LONGEST_LINE",
+    "Prefix",
+    "clean_text",
+    "line_bounds",
+    "line_end",
+    "parse_prefix",
+    "printable",
+    "unescaped",
+]
 
 LONGEST_LINE = 4096
 """Bytes of a line that are looked at; NCCL cuts its own at 1023 [bytes]."""
@@ -22,6 +31,7 @@ _PREFIX = re.compile(
 _BARE_SOURCE = re.compile(rb"([\w./-]+\.(?:cc|cu|c|h)):\d+(?:[ ]\(\w+\))?[ ]?(?:NCCL[ ]WARN[ ])?$")
 """What is left of a prefix where a line was picked out without its process."""
 
+_HTML = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&#39;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))
 _BYTES_ESCAPES = re.compile(rb"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
@@ -91,3 +101,44 @@ def clean_text(raw: bytes, *, most: int = _SHOWN) -> str:
     """
     text = _ESCAPES.sub("", raw[:LONGEST_LINE].decode("utf-8", "replace")).rstrip()
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def unescaped(chunk: bytes) -> bytes:
+    """Return a chunk without the escapes of HTML that a web page left in a copied log.
+
+    Parameters
+    ----------
+    chunk
+        Bytes of a log.
+    """
+    # One byte is found much faster than a word, and few logs have this one.
+    if b"&" not in chunk or (b"&lt;" not in chunk and b"-&gt;" not in chunk):
+        return chunk
+    for escape, character in _HTML:
+        chunk = chunk.replace(escape, character)
+    return chunk
+
+
+def line_bounds(chunk: bytes, position: int) -> tuple[int, int]:
+    """Return where the line of a position begins and ends, cut where it is too long.
+
+    Parameters
+    ----------
+    chunk, position
+        A position in a chunk.
+    """
+    low = max(0, position - LONGEST_LINE)
+    start = chunk.rfind(b"\n", low, position) + 1
+    return max(start, low), line_end(chunk, position)
+
+
+def line_end(chunk: bytes, position: int) -> int:
+    """Return where the line of a position ends, cut where it is too long.
+
+    Parameters
+    ----------
+    chunk, position
+        A position in a chunk.
+    """
+    end = chunk.find(b"\n", position, position + LONGEST_LINE)
+    return end if end >= 0 else min(len(chunk), position + LONGEST_LINE)

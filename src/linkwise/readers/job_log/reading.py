@@ -103,6 +103,7 @@ def job_log_of(
         graphs=tuple(documents.graphs),
         tests=tuple(documents.tests),
         recordings=tuple(documents.recordings),
+        rank_steps=tuple(scan.steps.ranks()),
         inputs=tuple(inputs),
         unread=(*unread, *documents.faults),
     )

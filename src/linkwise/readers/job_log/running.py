@@ -126,7 +126,8 @@ class RunningLog:
     def revision(self) -> tuple[int, ...]:
         """Return a value that differs when anything new was recognised."""
         scan = self.scan
-        return (scan.kept, scan.channel_kinds, scan.channel_lines, len(scan.commands), len(self.recordings))
+        kept = (scan.kept, scan.channel_kinds, scan.channel_lines, len(scan.commands), scan.steps.count)
+        return (*kept, len(self.recordings))
 
     def log(self, *, is_over: bool = False) -> JobLog:
         """Return all that was recognised so far.

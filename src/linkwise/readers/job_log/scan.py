@@ -17,7 +17,16 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from linkwise.readers.job_log.last_error import WORDS, line_below, text_beside, without_tail
-from linkwise.readers.job_log.lines import LONGEST_LINE, Prefix, clean_text, parse_prefix, printable
+from linkwise.readers.job_log.lines import (
+    LONGEST_LINE,
+    Prefix,
+    clean_text,
+    line_bounds,
+    line_end,
+    parse_prefix,
+    printable,
+    unescaped,
+)
 from linkwise.readers.job_log.messages import (
     ALARMING,
     BORING_HEADS,
@@ -27,6 +36,7 @@ from linkwise.readers.job_log.messages import (
     matches,
     unprefixed,
 )
+from linkwise.readers.job_log.rank_steps import STEP_WORD, StepLines
 from linkwise.readers.job_log.values import ChannelUse, CommandOutput, Evidence, Sighting
 
 if TYPE_CHECKING:
@@ -62,7 +72,6 @@ _CHANNEL = re.compile(
 )
 _GLUED = re.compile(rb"(?:[^\s:]+:\d+:\d+ )?(?:\[-?\d+\] )?(?:\S+:\d+ )?\bNCCL (?:INFO|WARN|CALL|TRACE) ")
 _ALARMED = re.compile(r"\b(?:WARN|ERROR|FATAL)\b")
-_UNESCAPED = ((b"&lt;", b"<"), (b"&gt;", b">"), (b"&#39;", b"'"), (b"&quot;", b'"'), (b"&amp;", b"&"))
 _PROMPT = re.compile(rb"^(?:\$|\S{1,64}@\S{1,64} ?[^$#\n]{0,200}[$#]) +(?P<command>[a-z./][^\n]*)$")
 _PROMPT_ANCHORS = (b"\n$ ", b"~$ ", b"~# ")
 """A prompt at the start of a chunk has no line break before it; it is looked for apart."""
@@ -72,7 +81,7 @@ _PROMPT_ANCHORS = (b"\n$ ", b"~$ ", b"~# ")
 def _host_anchors() -> tuple[BytesAhoCorasick, ...]:
     from ahocorasick_rs import BytesAhoCorasick, MatchKind
 
-    words = [*dict.fromkeys(each.literal.encode() for each in HOST_MESSAGES), *_PROMPT_ANCHORS]
+    words = [*dict.fromkeys(each.literal.encode() for each in HOST_MESSAGES), *_PROMPT_ANCHORS, STEP_WORD]
     # Sets of about thirty run several times faster than all at once: they are looked for with vector
     # instructions.
     return tuple(
@@ -144,6 +153,7 @@ class Scan:
     commands: list[CommandOutput] = field(default_factory=list)
     kept: int = 0
     channel_lines: int = 0
+    steps: StepLines = field(default_factory=StepLines)
     _channels: dict[tuple[bytes, bytes], _Channels] = field(default_factory=dict)
     _shapes: dict[tuple[bytes, bytes], int] = field(default_factory=dict)
     _per_process: dict[tuple[str, str | None, int | None], int] = field(default_factory=dict)
@@ -215,7 +225,7 @@ class Scan:
         import numpy as np
 
         self._stream, read = stream, len(chunk)
-        chunk = _unescaped(chunk)
+        chunk = unescaped(chunk)
         self._scan_nccl(chunk, stream.lines + 1, stream.size)
         self._scan_host(chunk, stream.lines + 1, stream.size)
         stream.size += read
@@ -299,7 +309,7 @@ class Scan:
         self._take_line(place, position, base)
 
     def _take_channel(self, key: tuple[bytes, bytes], place: _Place, position: int) -> None:
-        start, end = _bounds(place.chunk, position)
+        start, end = line_bounds(place.chunk, position)
         found = _CHANNEL.search(place.chunk[position:end].decode("utf-8", "replace"))
         if found is None or len(self._channels) >= _MOST_CHANNEL_KEYS:
             return
@@ -315,11 +325,11 @@ class Scan:
 
     def _keep_channel_line(self, found: _Channels, place: _Place, position: int) -> None:
         self.channel_lines += 1
-        found.lines.append(self._evidence(place, *_bounds(place.chunk, position)))
+        found.lines.append(self._evidence(place, *line_bounds(place.chunk, position)))
 
     def _take_line(self, place: _Place, position: int, base: int) -> None:
         chunk = place.chunk
-        start, end = _bounds(chunk, position)
+        start, end = line_bounds(chunk, position)
         raw = chunk[position:end]
         if raw.startswith((b"NCCL INFO NCCL version ", b"NCCL WARN NCCL version ")) or not raw.startswith(
             (b"NCCL INFO ", b"NCCL WARN ", b"NCCL version ", b"NCCL ABORT ", b"NCCL TRACE ")
@@ -358,6 +368,9 @@ class Scan:
         for searcher in _host_anchors():
             for _, at, after in searcher.find_matches_as_indexes(chunk):
                 word = chunk[at:after]
+                if word == STEP_WORD:
+                    self._take_step(place, at)
+                    continue
                 seen = self._anchors.get(word, 0)
                 if seen < _ANCHOR_LOOKS:
                     self._anchors[word] = seen + 1
@@ -367,13 +380,17 @@ class Scan:
                         else chunk.rfind(b"\n", 0, at) + 1
                     )
         for start in sorted(hits):
-            end = _line_end(chunk, start)
+            end = line_end(chunk, start)
             if self._take_prompt(place, start):
                 continue
             text = clean_text(chunk[start:end], most=LONGEST_LINE)
             if "NCCL INFO " in text or "NCCL WARN " in text:
                 continue
             self._take_host_line(text, place, start, end, base)
+
+    def _take_step(self, place: _Place, position: int) -> None:
+        start, end = line_bounds(place.chunk, position)
+        self.steps.take(clean_text(place.chunk[start:end]), self._evidence(place, start, end))
 
     def _continue(self, place: _Place, base: int) -> None:
         """Take up what the chunk before left open."""
@@ -414,7 +431,7 @@ class Scan:
 
     def _take_prompt(self, place: _Place, start: int) -> bool:
         chunk = place.chunk
-        end = _line_end(chunk, start)
+        end = line_end(chunk, start)
         found = _PROMPT.match(chunk[start:end].rstrip(b"\r"))
         if found is None or len(self.commands) >= _MOST_SECTIONS:
             return False
@@ -477,24 +494,3 @@ class Scan:
                 order=(self._stream.number << 48) + offset,
             )
         )
-
-
-def _unescaped(chunk: bytes) -> bytes:
-    """Return a chunk without the escapes of HTML that a web page left in a copied log."""
-    # One byte is found much faster than a word, and few logs have this one.
-    if b"&" not in chunk or (b"&lt;" not in chunk and b"-&gt;" not in chunk):
-        return chunk
-    for escape, character in _UNESCAPED:
-        chunk = chunk.replace(escape, character)
-    return chunk
-
-
-def _bounds(chunk: bytes, position: int) -> tuple[int, int]:
-    low = max(0, position - LONGEST_LINE)
-    start = chunk.rfind(b"\n", low, position) + 1
-    return max(start, low), _line_end(chunk, position)
-
-
-def _line_end(chunk: bytes, position: int) -> int:
-    end = chunk.find(b"\n", position, position + LONGEST_LINE)
-    return end if end >= 0 else min(len(chunk), position + LONGEST_LINE)

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from linkwise.readers.nccl_topology import NcclTopology
     from linkwise.readers.topology_matrix import TopologyMatrix
 
-__all__ = ["ChannelUse", "CommandOutput", "Evidence", "JobLog", "LogInput", "Sighting"]
+__all__ = [
+    "ChannelUse",
+    "CommandOutput",
+    "Evidence",
+    "JobLog",
+    "LogInput",
+    "RankStep",
+    "RankSteps",
+    "Sighting",
+]
 
 
 _PAIR = re.compile(r" : (\d+)(?:\[\w+\])? -> (\d+)(?:\[\w+\])? ")
@@ -179,6 +188,51 @@ class CommandOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RankStep:
+    """One step, as one rank tells of it.
+
+    Parameters
+    ----------
+    number
+        By the count of the program.
+    time_s
+        From the end of the step before [s].
+    compute_s, wait_s
+        How much of it the rank computed, and how much it waited [s].
+    evidence
+        The line.
+    """
+
+    number: int
+    time_s: float
+    compute_s: float
+    wait_s: float
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankSteps:
+    """The steps of one rank.
+
+    Parameters
+    ----------
+    rank
+        Its number.
+    host
+        Where it is; ``None`` where its lines do not say.
+    steps
+        In the order of the log; of many the first, the last and the longest between.
+    count
+        How many there were [1].
+    """
+
+    rank: int
+    host: str | None
+    steps: tuple[RankStep, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogInput:
     """One input that was read.
 
@@ -215,6 +269,8 @@ class JobLog:
     matrices, topologies, graphs, tests, recordings
         Topology matrices, NCCL topology files and graph files, nccl-tests tables and dumps of PyTorch's
         Flight Recorder, each with the name of its input.
+    rank_steps
+        Steps that ranks print of themselves, by rank.
     inputs
         The inputs.
     unread
@@ -229,5 +285,6 @@ class JobLog:
     graphs: tuple[tuple[str, tuple[NcclGraph, ...]], ...] = ()
     tests: tuple[tuple[str, NcclTestsRun], ...] = ()
     recordings: tuple[tuple[str, FlightRecording], ...] = ()
+    rank_steps: tuple[RankSteps, ...] = ()
     inputs: tuple[LogInput, ...] = ()
     unread: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""What a rollout says, written for other programs and for people."""
