@@ -18,7 +18,9 @@ from linkwise.network.gloo import gloo_time_s
 
 __all__ = ["Calibration", "CallCost", "CallKind", "calibrated", "calibration_calls", "kind_of"]
 
-_LARGE_S, _LARGE_IN_A_ROW, _SMALL_IN_A_ROW, _REPEATS = 0.15, 2, 4, 5
+_LARGE_S, _LARGE_IN_A_ROW, _SMALL_IN_A_ROW = 0.15, 2, 4
+_LEAST_REPEATS, _MOST_REPEATS, _WHOLE_S, _MESSAGE_S = 5, 25, 0.5, 0.002
+"""Each size is called for half a second or so, longer than most of what disturbs it (assumed)."""
 _SMALL_SHARE, _LEAST_BYTES = 8, 1024
 _NOTHING, _HUGE_BYTES = 1e-9, 2.0**60
 
@@ -132,7 +134,7 @@ def calibration_calls(calls: Sequence[StepCall], design: LabDesign) -> list[dict
             "groups": [list(group) for group in call.groups],
             "size_bytes": size_bytes,
             "warmup": 1,
-            "repeats": _REPEATS,
+            "repeats": _repeats(call, design, size_bytes, in_a_row),
             "in_a_row": in_a_row,
             "is_counted": False,
         }
@@ -206,6 +208,11 @@ def _sizes(call: StepCall, design: LabDesign) -> tuple[int, int]:
     large = max(call.size_bytes * share, float(_LEAST_BYTES))
     small = max(large / _SMALL_SHARE, float(_LEAST_BYTES) / 2)
     return _whole(small, ranks), _whole(large, ranks)
+
+
+def _repeats(call: StepCall, design: LabDesign, size_bytes: int, in_a_row: int) -> int:
+    once_s = in_a_row * (_link_s(call, design, _rate(design, float("inf")), size_bytes) + _MESSAGE_S)
+    return min(max(round(_WHOLE_S / once_s), _LEAST_REPEATS), _MOST_REPEATS)
 
 
 def _whole(size_bytes: float, ranks: int) -> int:

@@ -6,6 +6,7 @@ Called as ``start.py PLAN``, a file of JSON: ``kind`` (a module of this folder),
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import json
@@ -20,6 +21,8 @@ from typing import Any
 
 _KINDS = ("collectives", "training")
 _LOOK_S = 0.02
+_NICENESS = -15
+"""Ranks sleep and wait most of a step; a core they want they get before what else the machine does."""
 _PATIENCE_S = 5.0
 """How long an agent has to end its ranks when it is told to [s]."""
 
@@ -38,6 +41,8 @@ def main(plan_path: str) -> int:
     sys.path.remove(str(Path(__file__).parent))
     agent = importlib.import_module("torch_job.agent")
     agent.end_with(int(plan["parent"]))
+    with contextlib.suppress(PermissionError):  # a root that may not: times are then those of a busy machine
+        os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
     if plan["kind"] not in _KINDS:
         raise SystemExit(f"unknown job {plan['kind']!r}")
     job = importlib.import_module(f"torch_job.{plan['kind']}")
