@@ -3,7 +3,8 @@
     python tools/lab_accuracy.py measure SHAPE RATE ROWS.jsonl [CUT...]   run and add rows, as root
     python tools/lab_accuracy.py write ROWS.jsonl                          print the table, write the page
 
-SHAPE is 2x2 or 4x2 (nodes x GPUs), RATE 400 or 800 (Gbit/s of a node's NIC, slowed by 20,000).
+SHAPE is 2x2 or 4x2 (nodes x GPUs), RATE 400 or 800 (Gbit/s of a node's NIC); all is slowed by 20,000, or
+40,000 where twice the ranks share the cores.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from linkwise.model import make_model
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "lab.md"
 BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
-DILATION, STEPS, SEQUENCE, MICRO_BATCH = 20_000.0, 5, 64, 2
+DILATION_PER_RANK, STEPS, SEQUENCE, MICRO_BATCH = 5_000.0, 5, 64, 2
 STEP_BAR, MEDIAN_BAR, BYTES_BAR = 0.15, 0.08, 0.03
 SHAPES = {"2x2": 2, "4x2": 4}
 RATES = (800, 400)
@@ -106,7 +107,7 @@ def job_of(cut: Cut, ranks: int) -> Job:
 def measure(shape: str, rate: int, names: Sequence[str] = tuple(CUTS)) -> Iterator[dict[str, Any]]:
     """Yield the row of each cut, measured in a lab that is made for it."""
     cluster, ground, lab = cluster_of(shape, rate), Ground(), f"a{os.getpid()}"
-    take_up(design_of(cluster, dilation=DILATION), name=lab, ground=ground)
+    take_up(design_of(cluster, dilation=DILATION_PER_RANK * cluster.gpus), name=lab, ground=ground)
     try:
         for name in names:
             with lab_in_use(lab, ground=ground) as (held, design):
@@ -127,6 +128,7 @@ def row_of(run: LabJob, result: RunResult) -> dict[str, Any]:
         "steps_s": list(result.steps_s),
         "parts_s": result.predicted.parts,
         "slept_s": run.forward_s + run.backward_s,
+        "core_share": result.calibration.core_share,
         "alone_s": result.alone.forward_s + result.alone.backward_s,
         "bytes_off": max(tier.worst_fraction for tier in result.tiers),
         "wall_s": result.wall_s,
@@ -144,7 +146,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for row in rows:
-        nic = f"{row['rate'] / DILATION * 1e3:.0f} Mbit/s"
+        nic = f"{row['rate'] / (DILATION_PER_RANK * 2 * SHAPES[row['shape']]) * 1e3:.0f} Mbit/s"
         ratio = row["measured_s"] / row["predicted_s"]
         lines.append(
             f"| {row['shape']} | {nic} | {row['cut']} | {row['predicted_s']:.3g} | {row['measured_s']:.3g} | "

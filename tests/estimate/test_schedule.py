@@ -6,6 +6,7 @@ import pytest
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.terms import TERMS
 from linkwise.layout import Schedule
+from tests.estimate.played_1f1b import played
 
 
 def value(name, **columns):
@@ -63,31 +64,6 @@ def test_overhead_grows_with_every_doubling_above_a_node():
     assert value("overhead_s", known_s=10, gpus=64, **fractions) == pytest.approx(0.8 + 0.5)
 
 
-def played(pipeline, micro_batches, hops, *, forward=10.0, backward=20.0):
-    """Return when the last backward pass of 1F1B ends, played through pass by pass; a hop delays what waits for it."""
-    orders = []
-    for stage in range(pipeline):
-        ahead = min(micro_batches, pipeline - 1 - stage)
-        order = [("F", number) for number in range(ahead)]
-        for number in range(micro_batches):
-            order += [("F", number + ahead)] * (number + ahead < micro_batches) + [("B", number)]
-        orders.append(order)
-    ends, clocks, places = {}, [0.0] * pipeline, [0] * pipeline
-    while any(place < 2 * micro_batches for place in places):
-        for stage in range(pipeline):
-            while places[stage] < 2 * micro_batches:
-                way, number = orders[stage][places[stage]]
-                other, hop = (stage - 1, stage - 1) if way == "F" else (stage + 1, stage)
-                starts = not 0 <= other < pipeline
-                if not starts and (way, other, number) not in ends:
-                    break
-                ready = 0.0 if starts else ends[way, other, number] + hops[hop]
-                clocks[stage] = max(clocks[stage], ready) + (forward if way == "F" else backward)
-                ends[way, stage, number] = clocks[stage]
-                places[stage] += 1
-    return max(clocks)
-
-
 @pytest.mark.parametrize(
     ("pipeline", "stages_per_domain", "hops"),
     [
@@ -100,12 +76,11 @@ def played(pipeline, micro_batches, hops, *, forward=10.0, backward=20.0):
     ],
 )
 @pytest.mark.parametrize("rounds", [1, 2, 3, 5])
-def test_hops_that_1f1b_waits_for_are_those_of_the_schedule_played_through(
+def test_exchanges_that_1f1b_waits_for_are_those_of_the_schedule_played_through(
     pipeline, stages_per_domain, hops, rounds
 ):
     micro_batches = rounds * pipeline
     waits = played(pipeline, micro_batches, hops) - played(pipeline, micro_batches, [0] * len(hops))
-    across = float(sum(hops) > 0)
     columns = {
         "micro_batches": micro_batches,
         "pipeline": pipeline,
@@ -114,12 +89,16 @@ def test_hops_that_1f1b_waits_for_are_those_of_the_schedule_played_through(
     }
     told = value(
         "pipeline_s",
-        hop_exposed_fraction=value("hop_loop_fraction", **columns),
+        hop_exposed_fraction=value("hop_turn_fraction", **columns),
         virtual_pipeline=1,
         schedule=0,
-        hop_across_s=across,
+        hop_across_s=1.0,
         hop_inside_s=0.0,
         gpipe_hops_s=0.0,
         **columns,
     )
     assert told == pytest.approx(waits)
+
+
+def test_without_hops_the_schedule_played_through_is_its_closed_form():
+    assert played(4, 8, [0, 0, 0]) == pytest.approx((8 + 4 - 1) * 30.0)

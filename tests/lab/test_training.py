@@ -104,15 +104,24 @@ def test_beside_tensor_parallelism_gradients_do_not_hide():
     assert predicted(run, slow).parts["data"] == pytest.approx(predicted(run).parts["data"])
 
 
-def test_ranks_of_a_stage_share_the_cores():
-    def end(ranks):
-        told = {"event": "alone", "times_s": [[0.08, 0.16, 0.01]], "cores": 2}
-        return JobEnd(events=(told,) * ranks, output=(), exit_code=0, wall_s=1.0)
+@pytest.mark.parametrize(("name", "share"), [("fsdp", 2.0), ("tensor and data", 2.0), ("ddp", 1.0)])
+def test_ranks_that_wait_for_one_another_in_every_layer_share_the_cores(name, share):
+    run = lab_job(job_of(name), CLUSTER, DESIGN)  # four ranks on two cores
+    told = {"event": "alone", "times_s": [[0.008, 0.016, 0.01]], "cores": 2}
+    end = JobEnd(events=(told,) * 4, output=(), exit_code=0, wall_s=1.0)
+    alone = work_alone(run, end, core_share=2.0)
+    passes = run.micro_batches * 4
+    assert alone.backward_s == pytest.approx(share * 0.016 / passes)
+    assert alone.forward_s == pytest.approx(share * 0.008 / passes)
+    assert alone.update_s == pytest.approx(2 * 0.01)
 
-    whole = lab_job(job_of(), CLUSTER, DESIGN)  # 4 layers x 2 micro-batches, four ranks on two cores
-    assert work_alone(whole, end(4)).backward_s == pytest.approx(2 * 0.16 / 8)
-    stage = lab_job(job_of("pipeline and data"), CLUSTER, DESIGN)  # 2 layers x 4, two ranks of a stage
-    assert work_alone(stage, end(4)).forward_s == pytest.approx(0.08 / 8)
+
+def test_ranks_that_compute_longer_than_they_sleep_wait_for_cores_all_the_same():
+    run = lab_job(job_of(), CLUSTER, DESIGN)
+    told = {"event": "alone", "times_s": [[80.0, 0.0, 0.0]], "cores": 1}
+    end = JobEnd(events=(told,) * 4, output=(), exit_code=0, wall_s=1.0)
+    alone = work_alone(run, end, core_share=1.0)
+    assert alone.forward_s == pytest.approx(4 * 10.0 - run.forward_s)
 
 
 def test_computing_is_that_of_the_estimate_times_the_dilation():

@@ -164,26 +164,26 @@ def gpipe_hops_s(
 
 @term(
     "1",
-    "max(0, 1 - s/m) where s stages share a domain and hops lie across, else max(0, 1 - 1/p - 1/m)",
-    "derived: the k + 1 micro-batches in flight between k + 1 stages wait for 2 k hops, the slowest such "
-    "loop counts; equal to the schedule played through (tests/estimate/test_schedule.py)",
+    "2 (1 - s/m) where s stages share a domain and hops lie across; else 1 - 1/m for two stages, 2 (1 - 2/m) "
+    "for more; at least 0",
+    "derived: a stage exchanges with its neighbours in turn, each exchange goes one way and then the other; "
+    "equal to the schedule played through (tests/estimate/test_schedule.py)",
 )
-def hop_loop_fraction(
+def hop_turn_fraction(
     micro_batches: Floats, pipeline: Floats, hop_share_across: Floats, stages_per_domain: Floats
 ) -> Floats:
-    """Return the share of a stage's exchanges that 1F1B waits for after it is filled, no hop sent ahead.
+    """Return the exchanges that 1F1B waits for once it is filled, where data wait for the receiver's word.
 
     Notes
     -----
-    A stage takes its next micro-batch once the one before it came back: in a loop over k hops that is
-    2 k hops for k + 1 micro-batches; those in flight at its end, s or p of them, wait no more. Beside
-    `slowest_exchange_s`, which counts two neighbours.
+    The receiver says that it is ready over the connection on which it sends, behind what it sends itself: of
+    two stages that exchange, the one that comes later gets its own data through first. In units of
+    `slowest_exchange_s`, which counts two neighbours and both ways at once. Libraries that send both ways at
+    once, as NCCL does, wait for less.
     """
     mixed = (hop_share_across > 0) & (stages_per_domain > 1.0)
-    loop = np.where(
-        mixed, 1.0 - stages_per_domain / micro_batches, 1.0 - 1.0 / pipeline - 1.0 / micro_batches
-    )
-    return np.maximum(loop, 0.0)
+    alike = np.where(pipeline > 2.0, 2.0 - 4.0 / micro_batches, 1.0 - 1.0 / micro_batches)
+    return np.maximum(np.where(mixed, 2.0 - 2.0 * stages_per_domain / micro_batches, alike), 0.0)
 
 
 @term(
@@ -335,7 +335,7 @@ TERMS = (
     bubble_s,
     slowest_exchange_s,
     gpipe_hops_s,
-    hop_loop_fraction,
+    hop_turn_fraction,
     pipeline_s,
     optimizer_s,
     known_s,

@@ -18,7 +18,11 @@ from linkwise.network.gloo import gloo_time_s
 
 __all__ = ["Calibration", "CallCost", "CallKind", "calibrated", "calibration_calls", "kind_of"]
 
-_LARGE_S, _LARGE_IN_A_ROW, _SMALL_IN_A_ROW = 0.15, 2, 4
+_LARGE_S, _LARGE_IN_A_ROW, _SMALL_IN_A_ROW = 0.12, 2, 4
+_BUSY_S, _BESIDE_S = 0.002, 0.012
+"""What a rank computes between two calls, as half a small layer does, and what these take (assumed) [s]."""
+_STAND_INS = {"send": ("there_and_back", 2), "ahead": ("all_reduces_at_once", 4)}
+"""What is called in the place of a kind, and how many of its calls are in it."""
 _LEAST_REPEATS, _MOST_REPEATS, _WHOLE_S, _MESSAGE_S = 5, 25, 0.5, 0.002
 """Each size is called for half a second or so, longer than most of what disturbs it (assumed)."""
 _SMALL_SHARE, _LEAST_BYTES = 8, 1024
@@ -37,12 +41,15 @@ class CallKind:
         Groups that call at the same time, and ranks of each [1].
     shares
         Tier of every link, and the share of the buffer that it carries.
+    is_ahead
+        Whether several are on their way at once.
     """
 
     operation: str
     groups: int
     ranks: int
     shares: tuple[tuple[str, str], ...]
+    is_ahead: bool = False
 
     @property
     def slowest_tier(self) -> str:
@@ -77,10 +84,13 @@ class Calibration:
         What a node's loopback carries while all nodes use theirs; infinite with one rank a node [bytes/s].
     costs
         Of each kind of call.
+    core_share
+        Seconds that a second of computing takes where ranks wait for one another in between [1].
     """
 
     loopback_bytes_per_s: float
     costs: Mapping[CallKind, CallCost]
+    core_share: float = 1.0
 
     def time_s(self, call: StepCall, design: LabDesign) -> float:
         """Return what one call takes [s].
@@ -115,11 +125,17 @@ def kind_of(call: StepCall, design: LabDesign) -> CallKind:
     whole = replace(call, size_bytes=_HUGE_BYTES)  # beside which gloo's own words are nothing
     shares = sorted((str(link.tier), load / _HUGE_BYTES) for link, load in loads_of(whole, design).items())
     told = tuple((tier, f"{share:.6f}") for tier, share in shares)
-    return CallKind(operation=call.operation, groups=len(call.groups), ranks=len(call.groups[0]), shares=told)
+    return CallKind(
+        operation=call.operation,
+        groups=len(call.groups),
+        ranks=len(call.groups[0]),
+        shares=told,
+        is_ahead=call.is_ahead,
+    )
 
 
 def calibration_calls(calls: Sequence[StepCall], design: LabDesign) -> list[dict[str, Any]]:
-    """Return what is measured for the calls of a job: each kind small and large.
+    """Return what is measured for the calls of a job: each kind small and large, then one beside computing.
 
     Parameters
     ----------
@@ -128,19 +144,39 @@ def calibration_calls(calls: Sequence[StepCall], design: LabDesign) -> list[dict
     design
         The lab.
     """
-    return [
-        {
-            "operation": "there_and_back" if call.operation == "send" else call.operation,
-            "groups": [list(group) for group in call.groups],
-            "size_bytes": size_bytes,
-            "warmup": 1,
-            "repeats": _repeats(call, design, size_bytes, in_a_row),
-            "in_a_row": in_a_row,
-            "is_counted": False,
-        }
+    in_a_row = (_SMALL_IN_A_ROW, _LARGE_IN_A_ROW)
+    found = [
+        _told(call, design, size_bytes=size_bytes, in_a_row=count)
         for call in _kinds(calls, design).values()
-        for size_bytes, in_a_row in zip(_sizes(call, design), (_SMALL_IN_A_ROW, _LARGE_IN_A_ROW), strict=True)
+        for size_bytes, count in zip(_sizes(call, design), in_a_row, strict=True)
     ]
+    if (waited := _waited_for(calls)) is not None:
+        size_bytes = _sizes(waited, design, most_s=_BESIDE_S)[1]
+        beside = _told(waited, design, size_bytes=size_bytes, in_a_row=_SMALL_IN_A_ROW)
+        found += [beside, {**beside, "busy_s": _BUSY_S}]
+    return found
+
+
+def _told(call: StepCall, design: LabDesign, *, size_bytes: int, in_a_row: int) -> dict[str, Any]:
+    name, inside = _stand_in(call)
+    return {
+        "operation": name,
+        "groups": [list(group) for group in call.groups],
+        "size_bytes": size_bytes,
+        "warmup": 1,
+        "repeats": _repeats(call, design, size_bytes, in_a_row),
+        "in_a_row": max(1, in_a_row // inside),
+        "is_counted": False,
+    }
+
+
+def _stand_in(call: StepCall) -> tuple[str, int]:
+    return _STAND_INS.get("ahead" if call.is_ahead else call.operation, (call.operation, 1))
+
+
+def _waited_for(calls: Sequence[StepCall]) -> StepCall | None:
+    """Return the call that ranks wait for in every layer, if there is one."""
+    return next((call for call in calls if call.part in ("tensor", "gather")), None)
 
 
 def calibrated(
@@ -166,12 +202,16 @@ def calibrated(
     }
     rate = _rate(design, loopback_bytes_per_s)
     costs = {}
-    for place, (kind, call) in enumerate(_kinds(calls, design).items()):
-        messages = 2 if call.operation == "send" else 1
-        taken = [times[first + 2 * place + which] / messages for which in (0, 1)]
+    place = first
+    for kind, call in _kinds(calls, design).items():
+        taken = [times[place + which] / _stand_in(call)[1] for which in (0, 1)]
         links = [_link_s(call, design, rate, size) for size in _sizes(call, design)]
         costs[kind] = _cost(taken, links, rounds=traffic_of(call).rounds)
-    return Calibration(loopback_bytes_per_s=loopback_bytes_per_s, costs=costs)
+        place += 2
+    share = 1.0
+    if _waited_for(calls) is not None:
+        share = max(1.0, (times[place + 1] - times[place]) / _BUSY_S)
+    return Calibration(loopback_bytes_per_s=loopback_bytes_per_s, costs=costs, core_share=share)
 
 
 def _undisturbed(times_s: Sequence[float]) -> float:
@@ -200,11 +240,11 @@ def _kinds(calls: Sequence[StepCall], design: LabDesign) -> dict[CallKind, StepC
     return largest
 
 
-def _sizes(call: StepCall, design: LabDesign) -> tuple[int, int]:
+def _sizes(call: StepCall, design: LabDesign, *, most_s: float = _LARGE_S) -> tuple[int, int]:
     """Return a small size and that of the call itself, or what links carry in a moment."""
     ranks = len(call.groups[0])
     whole_s = _link_s(call, design, _rate(design, float("inf")), round(call.size_bytes))
-    share = min(1.0, _LARGE_S / whole_s) if whole_s else 1.0
+    share = min(1.0, most_s / whole_s) if whole_s else 1.0
     large = max(call.size_bytes * share, float(_LEAST_BYTES))
     small = max(large / _SMALL_SHARE, float(_LEAST_BYTES) / 2)
     return _whole(small, ranks), _whole(large, ranks)

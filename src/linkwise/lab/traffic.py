@@ -40,6 +40,8 @@ class StepCall:
         Bytes of the full buffer [bytes].
     count
         How often per step [1].
+    is_ahead
+        Whether the next one is called before this has ended: torch's gloo has two of a group on their way.
     """
 
     part: str
@@ -47,6 +49,7 @@ class StepCall:
     groups: tuple[Group, ...]
     size_bytes: float
     count: int
+    is_ahead: bool = False
 
 
 def mesh_of(layout: Layout, design: LabDesign) -> list[list[list[int]]]:
@@ -220,6 +223,7 @@ def _data_calls(
                 groups=groups,
                 size_bytes=size_bytes / buckets,
                 count=buckets,
+                is_ahead=True,
             )
 
 

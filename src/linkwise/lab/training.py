@@ -51,6 +51,7 @@ MOST_PARAMETERS = 20_000_000
 """What several processes on few cores really compute within the time that is slept (assumed) [1]."""
 _LEAST_HIDDEN = 1e-9
 """What is hidden at least, as a share of 1 in all says that nothing is [1]."""
+_SHARDED = 3
 _NO_OVERLAP = 1.0
 """Exponent of fully sharded overlap at which traffic adds to computing: without streams, as on a CPU, torch's
 fully_shard waits for every gather and scatter [1]."""
@@ -213,7 +214,7 @@ def lab_job(job: Job, cluster: Cluster, design: LabDesign) -> LabJob:
     )
 
 
-def work_alone(run: LabJob, end: JobEnd) -> WorkAlone:
+def work_alone(run: LabJob, end: JobEnd, *, core_share: float) -> WorkAlone:
     """Return what the small model really computes, measured before the steps.
 
     Parameters
@@ -222,10 +223,14 @@ def work_alone(run: LabJob, end: JobEnd) -> WorkAlone:
         The job.
     end
         How it ended.
+    core_share
+        As a calibration has it [1].
 
     Notes
     -----
-    The ranks of a stage compute at the same time, and share the cores where they are more than those.
+    Ranks that wait for one another in every layer compute at about the same time and share the cores, where
+    they are more than those. Others drift apart until one computes while another sleeps: of what they wait
+    for a core, only what does not fit into sleeping is left.
     """
     told = [each for each in end.events if each["event"] == "alone"]
     steps = [
@@ -233,12 +238,16 @@ def work_alone(run: LabJob, end: JobEnd) -> WorkAlone:
         for ranks in zip(*(each["times_s"] for each in told), strict=True)
     ]
     forward_s, backward_s, update_s = (statistics.median(each[way] for each in steps) for way in range(3))
-    at_once = len(told) // run.layout.pipeline
-    share = max(1.0, at_once / told[0]["cores"])
+    share = max(1.0, len(told) / told[0]["cores"])
     passes = run.micro_batches * run.job.model.layers // run.layout.pipeline
+    in_step = run.layout.tensor > 1 or run.layout.zero_stage == _SHARDED
+
+    def taken_s(own_s: float, slept_s: float) -> float:
+        return min(core_share, share) * own_s if in_step else max(own_s, share * own_s - slept_s)
+
     return WorkAlone(
-        forward_s=share * forward_s / passes,
-        backward_s=share * backward_s / passes,
+        forward_s=taken_s(forward_s / passes, run.forward_s),
+        backward_s=taken_s(backward_s / passes, run.backward_s),
         update_s=share * update_s,
     )
 
@@ -287,7 +296,7 @@ def predicted_step(run: LabJob, design: LabDesign, calibration: Calibration, alo
         "optimizer_s": run.optimizer_s + alone.update_s,
     }
     placed = _table(run.job, run.cluster, run.layout)
-    values["hop_exposed_fraction"] = placed.fixed("hop_loop_fraction")
+    values["hop_exposed_fraction"] = placed.fixed("hop_turn_fraction")
     table = _table(run.job, run.cluster, run.layout, values)
     parts = ("compute_s", "tensor_s", "bubble_s", "pipeline_s", "data_s", "optimizer_s")
     return StepTime(
@@ -380,7 +389,7 @@ def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd) -> RunResu
     loopback = host_of(design, end).loopback_bytes_per_s
     first = len(host_calls())
     calibration = calibrated(run.calls, design, end, loopback_bytes_per_s=loopback, first=first)
-    alone = work_alone(run, end)
+    alone = work_alone(run, end, core_share=calibration.core_share)
     steps = [each for each in end.events if each["event"] == "step" and each["step"] >= 0]
     counted = {
         str(each["link"]): payload_of(each["bytes"], each["packets"]) / len(steps)

@@ -25,8 +25,9 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
         This rank.
     plan
         ``calls``, each with ``operation``, ``size_bytes``, ``warmup`` and ``repeats``; ``groups`` that call
-        at the same time, all ranks without; ``in_a_row``, how often a repeat calls, once without;
-        ``is_counted`` is false where its bytes are not asked for.
+        at the same time, all ranks without; ``in_a_row``, how often a repeat calls, once without; ``busy_s``,
+        how long each rank computes before each of them; ``is_counted`` is false where its bytes are not asked
+        for.
     """
     groups = {json.dumps(each["groups"]): each["groups"] for each in plan["calls"] if each.get("groups")}
     teams = {told: _team(session, members) for told, members in groups.items()}
@@ -37,13 +38,16 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
             call()
         is_counted = bool(each.get("is_counted", True))
         before = session.counters() if is_counted else {}
-        in_a_row = int(each.get("in_a_row", 1))
-        times_s = [_timed(session, call, in_a_row) for _ in range(int(each["repeats"]))]
+        in_a_row, busy_s = int(each.get("in_a_row", 1)), float(each.get("busy_s", 0.0))
+        times_s = [_timed(session, call, in_a_row, busy_s) for _ in range(int(each["repeats"]))]
         after = session.counters() if is_counted else {}
         told = {link: [a - b for a, b in zip(after[link], before[link], strict=True)] for link in after}
         session.tell("measured", call=number, times_s=times_s)
         for link, values in told.items():
             session.tell("counted", call=number, link=link, bytes=values[0], packets=values[1])
+
+
+_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -70,14 +74,22 @@ def _call(session: Session, team: _Team | None, told: Mapping[str, Any]) -> Call
     return _OPERATIONS[told["operation"]](session, team, int(told["size_bytes"]))
 
 
-def _timed(session: Session, call: Callable[[], object], in_a_row: int) -> float:
+def _timed(session: Session, call: Callable[[], object], in_a_row: int, busy_s: float) -> float:
     """Return what one call took, from the first rank that began to the last that ended."""
     dist.barrier()
     begin = time.perf_counter()
     for _ in range(in_a_row):
+        _compute(busy_s)
         call()
     time_s, _ = session.span(begin, time.perf_counter())
     return time_s / in_a_row
+
+
+def _compute(time_s: float) -> None:
+    """Spend so long on a core, however long it takes to get one."""
+    end = time.process_time() + time_s
+    while time.process_time() < end:
+        pass
 
 
 def _ones(size_bytes: int) -> torch.Tensor:
@@ -138,6 +150,20 @@ def _around(session: Session, members: list[int], size_bytes: int) -> Callable[[
     return _passed(_ones(size_bytes), to=after, source=before)
 
 
+def _all_reduces_at_once(_: Session, team: _Team, size_bytes: int) -> Callable[[], object]:
+    """Sum several buffers, each called before the one before it has ended."""
+    buffers = [_ones(size_bytes) for _ in range(_AT_ONCE)]
+
+    def call() -> None:
+        works = [
+            dist.all_reduce(each, op=dist.ReduceOp.MAX, group=team.group, async_op=True) for each in buffers
+        ]
+        for work in works:
+            work.wait()
+
+    return call
+
+
 def _there_and_back(session: Session, team: _Team, size_bytes: int) -> Callable[[], object]:
     """Send a buffer to the second of two ranks and wait for it: two messages, one after the other."""
     one, other = team.members
@@ -182,5 +208,6 @@ _OPERATIONS: dict[str, Callable[[Session, _Team, int], Callable[[], object]]] = 
     "reduce": _reduce,
     "send_recv": _send_recv,
     "inside": _inside,
+    "all_reduces_at_once": _all_reduces_at_once,
     "there_and_back": _there_and_back,
 }
