@@ -22,9 +22,10 @@ from linkwise.cluster import Cluster
 from linkwise.cluster.reading import parse_cluster
 from linkwise.job import Job
 from linkwise.lab.design import design_of
+from linkwise.lab.lab_job import LabJob, lab_job
 from linkwise.lab.life import Ground, lab_in_use, take_down, take_up
 from linkwise.lab.sweep import run_in_lab
-from linkwise.lab.training import LabJob, RunResult, lab_job
+from linkwise.lab.training import RunResult
 from linkwise.layout import Layout
 from linkwise.model import make_model
 

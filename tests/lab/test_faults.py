@@ -14,8 +14,9 @@ from linkwise.errors import ExitCode, InputError
 from linkwise.job import Job
 from linkwise.lab.faults import FaultKind, Injection, fault_run, faulty_request
 from linkwise.lab.job import JobEnd, JobRequest, run_job
+from linkwise.lab.lab_job import lab_job
 from linkwise.lab.life import Ground, lab_in_use, take_down, take_up
-from linkwise.lab.training import lab_job, run_request
+from linkwise.lab.training import run_request
 from linkwise.layout import Layout
 from linkwise.readers.job_log.reading import parse_job_log
 from tests.lab.test_design import DOCUMENT, cluster, design_of

@@ -11,8 +11,9 @@ import pytest
 from linkwise.cli.main import run
 from linkwise.errors import ExitCode, InputError
 from linkwise.lab.calibration import Calibration
+from linkwise.lab.prediction import StepTime, WorkAlone
 from linkwise.lab.sweep import SweepRow, every_layout, layout_words, sweep_jobs, swept
-from linkwise.lab.training import RunResult, StepTime, WorkAlone
+from linkwise.lab.training import RunResult
 from linkwise.layout import Layout, RankOrder
 from linkwise.report.lab_sweep import lab_sweep_csv_rows, lab_sweep_result
 from tests.lab.test_design import DOCUMENT

@@ -12,15 +12,10 @@ from linkwise.errors import InputError
 from linkwise.job import Job
 from linkwise.lab.calibration import Calibration, CallCost, kind_of
 from linkwise.lab.job import JobEnd, run_job
+from linkwise.lab.lab_job import lab_job
 from linkwise.lab.life import Ground, lab_in_use, lab_states, take_down, take_up
-from linkwise.lab.training import (
-    WorkAlone,
-    lab_job,
-    predicted_step,
-    run_request,
-    run_result,
-    work_alone,
-)
+from linkwise.lab.prediction import WorkAlone, predicted_step, work_alone
+from linkwise.lab.training import run_request, run_result
 from linkwise.layout import Layout, Recompute
 from linkwise.model import load_model
 from tests.lab.test_design import cluster, design_of
@@ -43,7 +38,8 @@ KILLED = """\
 import sys
 from linkwise.lab.job import run_job
 from linkwise.lab.life import Ground, lab_in_use
-from linkwise.lab.training import lab_job, run_request
+from linkwise.lab.lab_job import lab_job
+from linkwise.lab.training import run_request
 from tests.lab.test_training import CLUSTER, DESIGN, job_of
 run = lab_job(job_of(), CLUSTER, DESIGN)
 def watch(event):

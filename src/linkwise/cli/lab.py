@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from linkwise.lab.bench import BenchRow, Host
     from linkwise.lab.design import LabDesign
     from linkwise.lab.faults import FaultRun
+    from linkwise.lab.lab_job import LabJob
     from linkwise.lab.life import LabState
     from linkwise.lab.sweep import Sweep
-    from linkwise.lab.training import LabJob, RunResult
+    from linkwise.lab.training import RunResult
 
 __all__ = ["lab"]
 
@@ -188,8 +189,9 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
     from linkwise.errors import ExitCode
     from linkwise.job.reading import load_job
     from linkwise.lab.job import run_job
+    from linkwise.lab.lab_job import lab_job
     from linkwise.lab.life import Ground, lab_in_use
-    from linkwise.lab.training import lab_job, run_request, run_result
+    from linkwise.lab.training import run_request, run_result
 
     given = load_job(job)
     with lab_in_use(name, ground=Ground()) as (held, design):
@@ -297,8 +299,9 @@ def fault(  # noqa: PLR0917 (click passes all by name)
     from linkwise.job.reading import load_job
     from linkwise.lab.faults import FaultKind, Injection, fault_run, faulty_request
     from linkwise.lab.job import run_job
+    from linkwise.lab.lab_job import lab_job, small_job
     from linkwise.lab.life import Ground, lab_in_use
-    from linkwise.lab.training import lab_job, run_request, small_job
+    from linkwise.lab.training import run_request
 
     if kind not in list(FaultKind):
         raise UnknownName.among(list(FaultKind), kind="fault", given=kind)

@@ -10,7 +10,8 @@ from linkwise.errors import InputError
 from linkwise.evidence.ranks import LEAST_PAIRS, rank_correlation
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import run_job
-from linkwise.lab.training import LabJob, RunResult, lab_job, run_request, run_result
+from linkwise.lab.lab_job import LabJob, lab_job
+from linkwise.lab.training import RunResult, run_request, run_result
 from linkwise.layout import Layout, RankOrder
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from linkwise.report.wording import percent, three_digits
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linkwise.lab.training import LabJob, RunResult
+    from linkwise.lab.lab_job import LabJob
+    from linkwise.lab.training import RunResult
 
 __all__ = ["LabRunResult", "lab_run_result", "print_lab_run"]
 
