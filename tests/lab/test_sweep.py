@@ -102,7 +102,7 @@ def lab(tmp_path, capsys):
     run(["lab", "down", name])
 
 
-LISTED = "linkwise: lab-layouts/1\nlayouts:\n  - {micro_batch: 4}\n  - {pipeline: 2, micro_batch: 4}\n"
+LISTED = "linkwise: layouts/1\nlayouts:\n  - {micro_batch: 4}\n  - {pipeline: 2, micro_batch: 4}\n"
 
 
 @pytest.mark.full
@@ -126,7 +126,7 @@ def test_a_real_sweep_is_printed_and_published(lab, tmp_path, capsys):
     ("words", "said"),
     [
         (["examples/lab-ddp.yaml"], "write layout: search"),
-        (["examples/lab-sweep.yaml", "--layouts", "examples/lab-2x2.yaml"], "lab-layouts/1"),
+        (["examples/lab-sweep.yaml", "--layouts", "examples/lab-2x2.yaml"], "layouts/1"),
     ],
 )
 def test_a_sweep_of_what_it_would_not_use_is_refused(lab, capsys, words, said):

@@ -16,7 +16,7 @@ from linkwise.lab.lab_job import lab_job
 from linkwise.lab.life import Ground, lab_in_use, lab_states, take_down, take_up
 from linkwise.lab.prediction import WorkAlone, predicted_step, work_alone
 from linkwise.lab.training import run_request, run_result
-from linkwise.layout import Layout, Recompute
+from linkwise.layout import Layout, RankOrder, Recompute
 from linkwise.model import load_model
 from tests.lab.test_design import cluster, design_of
 from tests.lab.test_traffic import MODEL
@@ -92,6 +92,15 @@ def test_gradients_hide_behind_the_backward_of_all_layers_but_the_first():
     whole = step.time_s - 4 * 2 * (run.forward_s + run.backward_s) - run.optimizer_s + 3 * run.backward_s
     slow = WorkAlone(forward_s=0.0, backward_s=10.0, update_s=0.0)
     assert predicted(run, slow).parts["data"] == pytest.approx(whole / 5, rel=0.01)
+
+
+def test_stages_sum_their_gradients_one_after_the_other():
+    apart = Layout(pipeline=2, micro_batch=2, rank_order=RankOrder.TENSOR_CONTEXT_PIPELINE_DATA)
+    run = lab_job(job_of("pipeline and data", layout=apart), CLUSTER, DESIGN)
+    rate = DESIGN.nic_bytes_per_s * 1448 / 1514
+    # both replicas of a stage are in different nodes: all parameters cross, one of two layers of each hides
+    whole = 4 * 803_968 / rate
+    assert predicted(run).parts["data"] == pytest.approx(whole - 2 * run.backward_s, rel=0.01)
 
 
 def test_beside_tensor_parallelism_gradients_do_not_hide():

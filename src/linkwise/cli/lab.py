@@ -207,9 +207,7 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
 @lab.command()
 @click.argument("job")
 @click.argument("name", required=False)
-@click.option(
-    "--layouts", metavar="FILE", help="A lab-layouts/1 document; without, every cut that the lab runs."
-)
+@click.option("--layouts", metavar="FILE", help="A layouts/1 document; without, every cut that the lab runs.")
 @click.option("--steps", type=click.IntRange(1, 1000), default=3, show_default=True, help="Steps measured.")
 @_PYTHON
 @click.option(

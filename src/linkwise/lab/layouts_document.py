@@ -1,4 +1,4 @@
-"""The `lab-layouts/1` document: the layouts that a sweep tries, in order."""
+"""The `layouts/1` document: the layouts that a sweep tries, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from linkwise.layout import Layout
 
 __all__ = ["HEADER", "LayoutsDocument", "read_layouts"]
 
-HEADER = "lab-layouts/1"
+HEADER = "layouts/1"
 _MOST_LAYOUTS = 64
 
 
@@ -26,7 +26,7 @@ class LayoutsDocument(Document):
 
 
 def read_layouts(path: str) -> tuple[Layout, ...]:
-    """Return the layouts of a `lab-layouts/1` document.
+    """Return the layouts of a `layouts/1` document.
 
     Parameters
     ----------

@@ -80,7 +80,8 @@ def work_alone(run: LabJob, end: JobEnd, *, core_share: float) -> WorkAlone:
         for ranks in zip(*(each["times_s"] for each in told), strict=True)
     ]
     forward_s, backward_s, update_s = (statistics.median(each[way] for each in steps) for way in range(3))
-    share = max(1.0, len(told) / told[0]["cores"])
+    cores: int = told[0]["cores"]
+    share = max(1.0, len(told) / cores)
     passes = run.micro_batches * run.job.model.layers // run.layout.pipeline
     in_step = run.layout.tensor > 1 or run.layout.zero_stage == _SHARDED
 
@@ -131,7 +132,7 @@ def predicted_step(run: LabJob, design: LabDesign, calibration: Calibration, alo
         "hop_inside_s": inside_s,
         "gradient_all_reduce_s": _gradients_s(run, call_s),
         "gradient_exposed_fraction": _last_bucket_fraction(run),
-        "gradient_window_s": (stage_layers - 1) * backward_s,
+        "gradient_window_s": run.layout.pipeline * (stage_layers - 1) * backward_s,
         "sharded_traffic_s": sum(call.count * call_s[call] for call in run.calls if call.part != "tensor"),
         "shard_overlap_exponent": _NO_OVERLAP,
         "expert_gradient_s": 0.0,
@@ -158,12 +159,11 @@ def _hops_s(run: LabJob, design: LabDesign, call_s: Mapping[StepCall, float]) ->
 
 
 def _gradients_s(run: LabJob, call_s: Mapping[StepCall, float]) -> float:
-    """Return what the gradients of the slowest stage take."""
-    stages: dict[object, float] = {}
-    for call in run.calls:
-        if call.part == "gradients":
-            stages[call.groups] = stages.get(call.groups, 0.0) + call.count * call_s[call]
-    return max(stages.values(), default=0.0)
+    """Return what the gradients of all stages take.
+
+    A stage sums its own before it sends the last gradient to the stage before it: one stage after the other.
+    """
+    return sum((call.count * call_s[call] for call in run.calls if call.part == "gradients"), 0.0)
 
 
 def _last_bucket_fraction(run: LabJob) -> float:

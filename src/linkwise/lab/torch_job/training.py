@@ -270,11 +270,14 @@ def _pipelined(plan: Mapping[str, Any], mesh: DeviceMesh, *, is_alone: bool = Fa
     model: nn.Module = whole
     if mesh["data"].size() > 1 and not is_alone:
         model, _ = _replicated(model, plan, mesh)
-    # Stages that agree on shapes ask one another, which takes groups that answer.
+    # Stages agree on how they learn shapes, which takes groups that answer; alone there is one stage.
     seat, of, group = (
         (0, 1, mesh["tensor"].get_group()) if is_alone else (place, stages, pipeline.get_group())
     )
-    stage = PipelineStage(model, seat, of, torch.device("cpu"), group=group)
+    given, found = (None, None) if is_alone else _shown(plan, whole)
+    stage = PipelineStage(
+        model, seat, of, torch.device("cpu"), input_args=given, output_args=found, group=group
+    )
     has_loss = place == stages - 1
     schedule = Schedule1F1B(stage, int(plan["micro_batches"]), loss_fn=token_loss if has_loss else _total)
     hidden = int(plan["shape"]["hidden"])
@@ -292,6 +295,20 @@ def _pipelined(plan: Mapping[str, Any], mesh: DeviceMesh, *, is_alone: bool = Fa
         return loss, taken_s / 3, 2 * taken_s / 3
 
     return _Cut(parameters=list(model.parameters()), blocks=list(whole.blocks), passes=passes)
+
+
+def _shown(plan: Mapping[str, Any], stage: Transformer) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what a stage takes and gives for a micro-batch.
+
+    Without, torch finds out by a pass of its own, whose gradients DistributedDataParallel takes for those of
+    a step.
+    """
+    rows, length = int(plan["micro_batch"]), int(plan["sequence_length"])
+    hidden, vocab = int(plan["shape"]["hidden"]), int(plan["shape"]["vocab"])
+    tokens = torch.zeros((rows, length), dtype=torch.int64)
+    given = tokens if stage.embedding is not None else torch.zeros((rows, length, hidden), requires_grad=True)
+    width = hidden if stage.head is None else vocab
+    return given, torch.zeros((rows, length, width), requires_grad=True)
 
 
 def _total(found: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
