@@ -23,8 +23,8 @@ _BUSY_S, _BESIDE_S = 0.002, 0.012
 """What a rank computes between two calls, as half a small layer does, and what these take (assumed) [s]."""
 _STAND_INS = {"send": ("there_and_back", 2), "ahead": ("all_reduces_at_once", 4)}
 """What is called in the place of a kind, and how many of its calls are in it."""
-_LEAST_REPEATS, _MOST_REPEATS, _WHOLE_S, _MESSAGE_S = 5, 25, 0.5, 0.002
-"""Each size is called for half a second or so, longer than most of what disturbs it (assumed)."""
+_LEAST_REPEATS, _MOST_REPEATS, _WHOLE_S, _MESSAGE_S = 5, 25, 0.35, 0.002
+"""Each size is called for a third of a second or more, longer than most of what disturbs it (assumed)."""
 _SMALL_SHARE, _LEAST_BYTES = 8, 1024
 _NOTHING, _HUGE_BYTES = 1e-9, 2.0**60
 

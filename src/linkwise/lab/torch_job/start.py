@@ -110,4 +110,6 @@ def _signal(agents: set[int], number: signal.Signals) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    _CODE = main(sys.argv[1])
+    sys.stdout.flush()
+    os._exit(_CODE)  # taking torch down object by object takes a second
