@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import os
 import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -28,6 +29,13 @@ def _version(distribution):
         return ""
 
 
+def _postgres_programs():
+    """Return the folders that hold the programs of a PostgreSQL server: Debian does not put them on the path."""
+    found = shutil.which("initdb")
+    beside = [Path(found).parent] if found else []
+    return [*beside, *(each.parent for each in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb")))]
+
+
 def _runs(*programs):
     """Return whether all programs are there, those of administrators too."""
     path = f"{os.environ.get('PATH', os.defpath)}:/usr/local/sbin:/usr/sbin:/sbin"
@@ -48,6 +56,7 @@ _PRESENT = {
     "netns": lambda: shutil.which("ip") is not None and os.geteuid() == 0,
     "slurm": lambda: _runs("slurmctld", "slurmd", "munged", "srun", "sbatch"),
     "prometheus": lambda: shutil.which("prometheus") is not None,
+    "postgresql": lambda: bool(_postgres_programs()) and _has("psycopg"),
     "promtool": lambda: shutil.which("promtool") is not None,
     "alertmanager": lambda: shutil.which("prometheus-alertmanager") is not None,
     "browser": lambda: any(map(shutil.which, ("chromium", "google-chrome", "firefox"))),

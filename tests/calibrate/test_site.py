@@ -71,7 +71,21 @@ def test_slow_gpus_are_found_from_steps_and_help_with_other_layouts():
     gain = held_out(runs)
     assert gain.units == 3
     assert gain.before_abs_fraction > 0.15
-    assert gain.after_abs_fraction < 0.03
+    assert gain.after_abs_fraction < 0.05  # two logs do not make sure of a site so far from all others
+
+
+def test_steps_that_disagree_are_followed_less_and_widen_the_interval():
+    def fitted(first, second):
+        runs = [
+            step({"gpu_speed_16_bit": first}, label="a", tensor=2, zero_stage=1),
+            step({"gpu_speed_16_bit": second}, label="b", zero_stage=1, micro_batch=2),
+        ]
+        (found,) = (each for each in fit_site(runs).factors if each.name == "gpu_speed_16_bit")
+        return found
+
+    agreed, split = fitted(0.9, 0.9), fitted(0.8, 0.9 * 0.9 / 0.8)
+    assert agreed.value < split.value < 1.0
+    assert split.high / split.low > agreed.high / agreed.low
 
 
 def test_one_unit_has_nothing_to_hold_out():

@@ -44,6 +44,20 @@ def test_full_recomputation_repeats_the_all_reduces_of_the_forward_pass():
     assert exposed_s(Recompute.FULL) == pytest.approx(1.5 * exposed_s(Recompute.NONE), rel=0.01)
 
 
+@pytest.mark.requires("torch")
+@pytest.mark.parametrize(("reentrant", "again"), [(True, 2), (False, 1)])
+def test_checkpointed_block_of_pytorch_is_computed_again_without_its_last_product(reentrant, again):
+    import torch
+    from torch.utils.checkpoint import checkpoint
+    from torch.utils.flop_counter import FlopCounterMode
+
+    block = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU(), torch.nn.Linear(32, 8))
+    one_product = 2 * 4 * 8 * 32
+    with FlopCounterMode(display=False) as counted:
+        checkpoint(block, torch.ones(4, 8, requires_grad=True), use_reentrant=reentrant).sum().backward()
+    assert counted.get_total_flops() == (2 + again + 4) * one_product
+
+
 def test_interleaving_divides_the_bubble_by_its_depth():
     # Narayanan et al., 2021, section 2.2.2: (p - 1)/(v m) of the ideal time
     def bubble_s(depth):

@@ -142,3 +142,16 @@ def test_gradients_hide_only_while_the_nics_are_free():
     assert value("sharded_data_s", nic_free_fraction=0.1, **hidden) > value(
         "sharded_data_s", nic_free_fraction=1.0, **hidden
     )
+
+
+@pytest.mark.parametrize(
+    ("sequence", "early", "times"), [(0, 0.0, 6.0), (0, 1.0, 5.0), (1, 0.0, 6.0), (1, 1.0, 5.5)]
+)
+def test_recomputation_that_stops_early_leaves_out_what_follows_the_last_product(sequence, early, times):
+    # two all-reduces a pass, or their four halves: forward, again, backward
+    one = value(
+        "layer_tensor_s", tensor_collective_s=1.0, tensor_exposed_fraction=1, recompute=2, tensor=8, tensor_local=8,
+        expert_tensor=8, moe_fraction=0, sequence_parallel=sequence, recompute_stops_early=early, forward_gpu_s=9.0,
+        backward_gpu_s=18.0, host_layer_s=0.1,
+    )  # fmt: skip
+    assert one == pytest.approx(times)

@@ -60,10 +60,19 @@ def test_experts_are_cut_by_tensor_ranks_until_they_spread_over_them(expert, cut
 
 
 @pytest.mark.parametrize(
-    ("gpu", "host", "seconds"), [(1.0, 0.0, 1.0), (0.0, 1.0, 1.0), (1.0, 1.0, 2 ** (1 / 6))]
+    ("gpu", "host", "seconds"), [(1.0, 0.0, 1.0), (0.0, 1.0, 1.0), (1.0, 0.9, 1.0), (1.0, 1.1, 1.1)]
 )
 def test_layer_takes_the_longer_of_gpu_and_host(gpu, host, seconds):
     one = value("layer_forward_s", forward_gpu_s=gpu, host_layer_s=host, mixture_layer_s=9, moe_fraction=0)
+    assert one == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("early", "seconds"), [(0.0, 3.0), (1.0, 3.0 - 1.1 * 0.25 * 2.0)])
+def test_full_recomputation_leaves_out_the_last_product_where_it_stops_early(early, seconds):
+    one = value(
+        "layer_recompute_s", recompute=2, layer_forward_s=3.0, attention_forward_s=0.5, linear_forward_s=2.0,
+        selective_linear_fraction=0, recompute_stops_early=early, last_product_fraction=0.25, kernel_factor=1.1,
+    )  # fmt: skip
     assert one == pytest.approx(seconds)
 
 

@@ -37,6 +37,25 @@ def test_framework_of_goes_by_name_year_and_family(printed, family, year, name):
     assert framework_of(framework=printed, family=family, year=year).name == name
 
 
+@pytest.mark.parametrize(
+    ("printed", "family", "year", "early"),
+    [
+        ("llm-foundry/Composer FSDP", "fsdp", 2023, 0.0),
+        ("torchtitan", "fsdp", 2024, 1.0),
+        ("PyTorch FSDP", "fsdp", 2026, 1.0),
+        ("MaxText (JAX)", "jax", 2023, 1.0),
+        ("Megatron-LM", "megatron", 2025, 0.0),
+    ],
+)
+def test_recomputation_stops_early_in_pytorch_from_2_1_on_and_in_xla(printed, family, year, early):
+    found = framework_of(framework=printed, family=family, year=year)
+    assert found.columns("bf16")["recompute_stops_early"] == early
+
+
+def test_tensor_traffic_of_torchtitan_shows():
+    assert FRAMEWORKS["torchtitan"].columns("bf16")["tensor_exposed_fraction"] == 1.0
+
+
 @pytest.mark.parametrize("family", ["other", "", "unheard of"])
 def test_framework_of_gives_one_never_seen_a_default(family):
     assert framework_of(framework="something new", family=family, year=2026) in FRAMEWORKS.values()

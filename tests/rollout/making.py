@@ -1,6 +1,7 @@
 """Rollouts and runs for tests."""
 
 import datetime as dt
+from dataclasses import replace
 
 from linkwise.rollout.digests import workload_digest
 from linkwise.rollout.plan import (
@@ -63,6 +64,7 @@ def objective(
 def rollout(*objectives, repeats=5, most_repeats=15, **more):
     objectives = objectives or (objective(),)
     names = tuple(each.name for each in objectives)
+    more.setdefault("digest", "d" * 64)
     return Rollout(
         name="change",
         owner="tests",
@@ -109,3 +111,7 @@ def turns(candidate, control, **more):
         for side, value in order if place % 2 == 0 else order[::-1]:
             runs.append(run(len(runs), value, side=side, **more))
     return runs
+
+
+def replace_steps(plan, steps):
+    return replace(plan, steps=tuple(steps))

@@ -21,16 +21,13 @@ from linkwise.rollout.store import Store
 from linkwise.rollout.store_lock import HeldBy
 from tests.rollout.making import at_least, objective, rollout
 
+OPENED = []
+"""Stores that a test opened; a fixture closes them."""
 METRIC = "collective.busbw"
 PROGRAM = """
-import os, random, sys, time
-folder, level, count, pause, seed = sys.argv[1], *map(float, sys.argv[2:])
-draw = random.Random(seed)
-with open(os.path.join(folder, "samples"), "a", buffering=1) as file:
-    for place in range(int(count)):
-        file.write(repr(level * draw.gauss(1, 0.01)) + chr(10))
-        time.sleep(pause)
-    file.write("end" + chr(10))
+exec >>"$0/samples"; pause=$1; shift
+for each in "$@"; do echo "$each"; [ "$pause" = 0 ] || sleep "$pause"; done
+echo end
 """
 """What a run does: samples one by one, then a word that says it is whole."""
 
@@ -79,8 +76,8 @@ class Processes:
     def _argv(self, request):
         level = self.levels[request.side]
         level = level(request) if callable(level) else level
-        numbers = (level, self.count, self.pause_s, random.randrange(2**32))
-        return [sys.executable, "-S", "-c", PROGRAM, str(request.folder), *map(str, numbers)]
+        samples = (repr(level * random.gauss(1, 0.01)) for _ in range(self.count))
+        return ["/bin/sh", "-c", PROGRAM, str(request.folder), f"{self.pause_s:g}", *samples]
 
     def recover(self, request):
         if not request.folder.exists():
@@ -130,11 +127,13 @@ def loaded(plan, path=Path("rollout.yaml")):
 def ground(folder, plan, *, measure=None, clock=None, where=None, tell=None, sign=None):
     """Return what a rollout is carried out with; `plan` may be a function that is asked each time."""
     clock = clock or Clock()
+    store = Store(where or str(folder / "store.sqlite"), may_make=True, sign=sign)
+    OPENED.append(store)
     return Ground(
-        store=Store(where or str(folder / "store.sqlite"), may_make=True, sign=sign),
+        store=store,
         load=lambda: loaded(plan() if callable(plan) else plan, folder / "rollout.yaml"),
         measure=measure or Processes(),
-        who="tester@host",
+        who="tester@control-7",
         runs=folder / "runs",
         promoted=folder / "promoted.json",
         clock=clock,
@@ -166,11 +165,11 @@ def carry(there, *, is_enough=never, waits=False):
     return carry_out(there, by=holder(), is_enough=is_enough, waits=waits)
 
 
-def main(folder, where=None):
+def main(folder, pause_s="0.002", where=None):
     """Carry the rollout of three steps on to its end, on the clock of the machine."""
     plan = replace(three_steps(), sampling=replace(three_steps().sampling, warmup=1))
     there = ground(
-        folder, plan, where=where, measure=Processes(pause_s=0.002),
+        folder, plan, where=where, measure=Processes(pause_s=float(pause_s)),
         clock=lambda: dt.datetime.now(tz=dt.UTC),
         tell=say,
     )  # fmt: skip

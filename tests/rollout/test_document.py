@@ -53,6 +53,7 @@ def test_digest_hangs_on_what_is_said_and_not_on_how():
     digest = parse_rollout(_TEMPLATE).digest
     reordered = _changed(r"control: \{\}\n", "") + "\ncontrol: {}\n"
     assert parse_rollout(_changed("40 GPU h", "2400 GPU min")).digest == digest
+    assert parse_rollout(_changed("    severity: must .*\n", "")).digest == digest
     assert parse_rollout(reordered).digest == digest
     assert parse_rollout(_changed("at_least: 97 %", "at_least: 0.97")).digest != ""
     assert parse_rollout(_changed("at_least: 97 %", "at_least: 96 %")).digest != digest
@@ -93,7 +94,7 @@ def test_digest_of_a_configuration_hangs_on_contents_of_its_files(tmp_path):
         ("2027-06-01", "2027", "2027 is no day; write year, month and day"),
         ("2027-06-01", "2027-13-01", "is no day"),
         ("repeats: 9", "repeats: 3", "greater than or equal to 5"),
-        ("most_repeats: 15", "most_repeats: 8", "most_repeats: 8 is less than repeats (9)"),
+        ("most_repeats: 30", "most_repeats: 8", "most_repeats: 8 is less than repeats (9)"),
         ("40 GPU h", "40 h", "'40 h' is no time of GPUs; write it as '40 GPU min'"),
         (r"\{nodes: 1\}", "{nodes: 1, gpus: 8}", "says gpus, nodes; give exactly one"),
         (r"\{nodes: 1\}", "{}", "says nothing; give exactly one"),
@@ -157,6 +158,7 @@ def test_checks_that_can_be_left_out_are_those_that_runs_are_proved_by():
             ranks_per_node=2,
             hosts=(),
             device=device,
+            interfaces=("eth0",),
             settings={},
             protocol="infiniband",
             has_nvlink=True,

@@ -81,6 +81,12 @@ def test_a_launch_leaves_out_its_warm_up():
     assert found.samples["train.step_time"] == tuple(step["time_s"] for step in told["samples"][2:])
 
 
+def test_a_launch_keeps_losses_that_are_no_number():
+    told = _told("launch")
+    told["samples"] = [{**step, "loss": "NaN"} for step in told["samples"]]
+    assert all(map(math.isnan, read_result(json.dumps(told)).samples["train.loss"]))
+
+
 def test_a_launch_that_was_not_as_planned_says_what():
     told = _told("launch")
     told["valid"] = False

@@ -22,9 +22,9 @@ __all__ = ["Observation", "collective_observation", "step_factors", "step_observ
 
 Predict = Callable[[Mapping[str, float]], Floats]
 
-STEP_NOISE = 0.05
-"""Spread of the logarithm of a step time that no factor explains: releases and options of a framework that no
-description holds differ by so much (docs/accuracy.md, rows equal in every column) [1]."""
+STEP_NOISE = 0.06
+"""Spread of the logarithm of a step time that no factor explains, before a site shows its own: releases and
+options of a framework that no description holds (docs/decisions/0018) [1]."""
 LARGE_NOISE = 0.02
 """The same of a collective of 256 MiB and more: repeats of published runs differ by up to 4 % [1]."""
 _WIDTH_OF_90 = 2.0 * 1.645

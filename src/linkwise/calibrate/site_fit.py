@@ -30,10 +30,10 @@ __all__ = [
 Floats = NDArray[np.float64]
 
 PRIORS: Mapping[str, float] = {
-    "gpu_speed_16_bit": 0.15,
-    "gpu_speed_8_bit": 0.2,
-    "host_time": 0.5,
-    "exposed_share": 1.0,
+    "gpu_speed_16_bit": 0.06,
+    "gpu_speed_8_bit": 0.06,
+    "host_time": 0.1,
+    "exposed_share": 0.4,
     "nvlink_latency": 0.19,
     "nvlink_bandwidth": 0.07,
     "network_latency": 0.54,
@@ -41,14 +41,18 @@ PRIORS: Mapping[str, float] = {
 }
 """Standard deviation of the logarithm of each factor before a site is measured [1].
 
-Compute: the range of the shipped constant (`estimate/constants.json`) taken as 80 %: efficiency of 16-bit
-products 0.65 to 0.9 on Hopper, 0.42 to 0.75 on Blackwell; of 8-bit ones 0.6 to 0.9 and 0.45 to 0.85; host
-time 0.4 to 1.5 ms; exposed share 0.05 to 0.8. Links: the 90 % interval of collectives on other sites
-(`network/collective_intervals.json`), below 1 MiB for latency and from 256 MiB on for bandwidth.
+Compute: what predicts other layouts best over all published groups of training runs, each group by a spread
+that its publisher's runs did not tell (docs/decisions/0018). Links: the 90 % interval of collectives on other
+sites (`network/collective_intervals.json`), below 1 MiB for latency and from 256 MiB on for bandwidth.
 """
 TRAINING_NETWORK_PRIOR = 0.27
 """The same for the bandwidth of a network that only training steps have seen, and which they share: range of
 `network_contention_rdma`, 0.5 to 1.0 [1]."""
+STEPS_KNOWN_BEFORE = 2.0
+"""Steps that the usual noise of steps is worth before a site's own scatter is seen: two runs of a site that
+disagree make all of them count less, two that agree more (docs/decisions/0018) [1]."""
+NOISE_ROUNDS = 2
+"""Fits in turn with the scatter that the one before left [1]."""
 LEAST_SLOPE = 0.02
 """A factor is fitted where ten percent of it move a prediction by a fifth of a percent [1]."""
 SLOW_SHARES = (0.4, 0.12, 0.03)
@@ -174,19 +178,7 @@ def fit_site(observations: Sequence[Observation]) -> SiteFit:
     if not measured:
         raise InputError("nothing to fit: no file holds a time that was measured")
     names = told_factors(measured)
-    prior_sd = prior_of(names, measured)
-    solution = solve(
-        _predictor(measured, names),
-        np.log(np.concatenate([each.measured_s for each in measured])),
-        noise=np.concatenate([each.noise for each in measured]),
-        prior_sd=prior_sd,
-        starts=[
-            np.where(np.array(names) == name, np.log(share), 0.0)
-            for name in names
-            if name.endswith("_bandwidth") and any(each.kind == "collective" for each in measured)
-            for share in SLOW_SHARES
-        ],
-    )
+    solution = _solution(measured, names)
     factors = tuple(
         CalibratedFactor(
             name=name,
@@ -202,6 +194,33 @@ def fit_site(observations: Sequence[Observation]) -> SiteFit:
         residuals=tuple(_residual(each, values) for each in measured),
         solution=solution,
     )
+
+
+def _solution(measured: Sequence[Observation], names: Sequence[str]) -> Solution:
+    """Return the fit, with the noise of steps that the site itself shows.
+
+    Notes
+    -----
+    The variance of a site's steps is (v s^2 + residuals^2) / (v + n), s the usual noise that counts as v
+    steps: the mean of an inverse gamma prior's posterior, up to a constant.
+    """
+    logs = np.log(np.concatenate([each.measured_s for each in measured]))
+    usual = np.concatenate([each.noise for each in measured])
+    is_step = np.concatenate([np.full(len(each.measured_s), each.kind == "step") for each in measured])
+    predict, prior_sd = _predictor(measured, names), prior_of(names, measured)
+    starts = [
+        np.where(np.array(names) == name, np.log(share), 0.0)
+        for name in names
+        if name.endswith("_bandwidth") and any(each.kind == "collective" for each in measured)
+        for share in SLOW_SHARES
+    ]
+    solution = solve(predict, logs, noise=usual, prior_sd=prior_sd, starts=starts)
+    for _ in range(NOISE_ROUNDS if np.any(is_step) else 0):
+        left = ((logs - predict(solution.logs)) / usual)[is_step]
+        seen = np.sqrt((STEPS_KNOWN_BEFORE + np.sum(left**2)) / (STEPS_KNOWN_BEFORE + len(left)))
+        noise = np.where(is_step, seen * usual, usual)
+        solution = solve(predict, logs, noise=noise, prior_sd=prior_sd, starts=starts, first=solution.logs)
+    return solution
 
 
 def told_factors(observations: Sequence[Observation]) -> tuple[str, ...]:

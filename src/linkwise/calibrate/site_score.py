@@ -23,7 +23,6 @@ from linkwise.calibrate.observation import (
     Observation,
     collective_observation,
     step_factors,
-    step_observation,
 )
 from linkwise.calibrate.run_table import candidates_of, choose
 from linkwise.calibrate.site_fit import PRIORS, TRAINING_NETWORK_PRIOR, fit_site
@@ -213,10 +212,18 @@ class _Rows:
         moved = calibrated_columns(columns, {"gpu_speed_16_bit": speed, **others})
         return Evaluation(Table(rows=len(places), fixed={}, varying=moved), TERMS)["step_time_s"]
 
-    def observation(self, place: int) -> Observation:
-        run = self.runs[place]
-        columns = {name: values[place : place + 1] for name, values in self.columns.items()}
-        return step_observation(run.id, columns, precision=run.precision, measured_s=run.step_time_s)
+    def observation(self, places: Sequence[int]) -> Observation:
+        """Return some rows as one observation, which one evaluation predicts."""
+        precisions = [self.runs[place].precision for place in places]
+        return Observation(
+            label="measured",
+            unit="measured",
+            kind="step",
+            measured_s=self.measured_s[list(places)],
+            noise=np.full(len(places), STEP_NOISE),
+            predict=lambda factors: self.predict(places, factors),
+            factors=tuple(dict.fromkeys(name for each in precisions for name in step_factors(each))),
+        )
 
 
 def _layout_gain(name: str, places: Sequence[int], rows: _Rows) -> LayoutGain | None:
@@ -245,7 +252,7 @@ def _others(pair: tuple[list[int], list[int]], places: Sequence[int], rows: _Row
     """Return the median error of the layouts beside a pair, without calibration and fitted on the pair."""
     seen = [place for each in pair for place in each]
     rest = [place for place in places if place not in set(seen)]
-    factors = fit_site([rows.observation(place) for place in seen]).values
+    factors = fit_site([rows.observation(seen)]).values
     measured = rows.measured_s[rest]
     before, after = (
         float(np.median(np.abs(rows.predict(rest, each) / measured - 1))) for each in ({}, factors)

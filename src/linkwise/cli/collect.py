@@ -12,7 +12,7 @@ import click
 
 from linkwise.errors import ExitCode, InputError
 
-__all__ = ["LONGEST_S", "collect"]
+__all__ = ["LONGEST_S", "collect", "gather_host"]
 
 LONGEST_S = 45
 """The script takes 30 s at most; a program that the kernel does not let go may take longer [s]."""
@@ -64,3 +64,35 @@ def _run(command: list[str]) -> int:
         return ExitCode.WRONG_INPUT
     click.echo(f"linkwise: wrote {done.stdout.strip()}", err=True)
     return ExitCode.DONE
+
+
+def gather_host(folder: Path, *, is_masked: bool) -> None:
+    """Run the script here, into a new folder.
+
+    Parameters
+    ----------
+    folder
+        Where to; not there yet.
+    is_masked
+        Whether names and secrets are masked.
+
+    Raises
+    ------
+    InputError
+        When it did not come to its end.
+    """
+    mask = ["-m"] if is_masked else []
+    with as_file(files("linkwise.cli").joinpath("collect.sh")) as script:
+        try:
+            done = subprocess.run(  # noqa: S603 (our own script)
+                ["/bin/sh", str(script), "-o", str(folder.absolute()), *mask],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=LONGEST_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise InputError(f"what this host says of itself could not be gathered: {error}") from None
+    if done.returncode:
+        raise InputError(f"what this host says of itself could not be gathered: {done.stderr.strip()[-300:]}")

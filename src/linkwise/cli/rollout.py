@@ -12,6 +12,9 @@ __all__ = ["COMMANDS", "rollout"]
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("rollout_check", "Lint a rollout file, its statistical power included."),
+    "gate": ("rollout_gate", "Whether the gate of a step is open, for other programs; by the exit code."),
+    "serve": ("rollout_gate", "The same over HTTP, for webhooks: 200 only where a gate is open."),
+    "export": ("rollout_export", "Objectives that hold on after the rollout, as OpenSLO."),
     "replay": ("rollout_replay", "Judge recorded runs by the gates of a rollout, without a cluster."),
     "run": ("rollout_run", "Carry out the next step, and stop at its gate."),
     "status": ("rollout_status", "Where it stands, on what evidence, and what it cost."),
@@ -20,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "suspend": ("rollout_decide", "Stop it."),
     "resume": ("rollout_decide", "Let it go on, if something is another than when it stopped."),
     "rollback": ("rollout_run", "Restore what was promoted before, and prove it."),
+    "incident": ("rollout_incident", "What the file names, in one archive, names taken out."),
     "log": ("rollout_log", "Who decided what, when, why and on which evidence; verify and export."),
 }
 """Commands: the module beside this one that has the function of that name, and what it does."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwise.cli.files import check_target, write_whole
-from linkwise.cli.rollout_opened import file_and_store, open_rollout
+from linkwise.cli.rollout_opened import file_and_store, is_file, now, open_rollout
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ __all__ = ["log"]
     metavar="PATH",
     help="Key in PEM of somebody who may sign, may be repeated; with --verify.",
 )
-@click.option("--export", type=click.Choice(["json", "madr"]), help="Write it for programs or people.")
+@click.option(
+    "--export",
+    type=click.Choice(["json", "madr", "junit", "ctrf", "records"]),
+    help="The log for programs or people, its verdicts for CI, or the runs for 'replay'.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="File, or folder.")
 def log(
     *,
@@ -73,7 +77,7 @@ def log(
     if verify:
         return _verify(contents, head, keys)
     if export is not None:
-        return _export(contents, export, output)
+        return _export(contents, export, output, file)
     return _print(contents, form, is_all=is_all)
 
 
@@ -120,35 +124,71 @@ def _verify(contents: LogContents, head: str | None, keys: tuple[Path, ...]) -> 
     return ExitCode.DONE
 
 
-def _export(contents: LogContents, export: str, output: Path | None) -> int:
-    if export == "json":
-        from linkwise.rollout.exports.decision_log import log_json
+def _export(contents: LogContents, export: str, output: Path | None, file: str) -> int:
+    from linkwise.rollout.exports.decision_log import log_json
 
-        text = log_json(contents)
+    if export in ("madr", "records"):
         if output is None:
-            click.echo(text, nl=False)
-        else:
-            check_target("-o", output)
-            write_whole("-o", output, text)
+            raise InputError(f"--export {export} writes several files; give -o FOLDER")
+        _export_folder(contents, export, output)
         return ExitCode.DONE
+    text = log_json(contents) if export == "json" else _verdicts(contents, export, file)
     if output is None:
-        raise InputError("--export madr writes a file for each decision; give -o FOLDER")
+        click.echo(text, nl=False)
+    else:
+        check_target("-o", output)
+        write_whole("-o", output, text)
+    return ExitCode.DONE
+
+
+def _export_folder(contents: LogContents, export: str, output: Path) -> None:
     from linkwise.rollout.exports.madr import madr_files
+    from linkwise.rollout.exports.records import write_records
+    from linkwise.rollout.progress import progress_of
     from linkwise.rollout.store_reading import record_of
 
-    files = madr_files(record_of(contents))
+    record = record_of(contents)
+    if export == "records":
+        count = write_records(record, progress_of(record.entries), output)
+        click.echo(f"{count} results in {output}")
+        return
     if output.exists() and not output.is_dir():
         raise InputError(f"-o {output} is a file; give the name of a folder")
     output.mkdir(parents=True, exist_ok=True)
+    files = madr_files(record)
     for name, text in files.items():
         write_whole("-o", output / name, text)
     click.echo(f"{len(files)} files in {output}")
-    return ExitCode.DONE
+
+
+def _verdicts(contents: LogContents, export: str, file: str) -> str:
+    """Return the verdicts of the log as a report of tests."""
+    from linkwise.rollout.exports.ctrf import verdicts_ctrf
+    from linkwise.rollout.exports.junit import verdicts_junit
+    from linkwise.rollout.loading import load_rollout
+    from linkwise.rollout.progress import progress_of
+    from linkwise.rollout.store_reading import record_of
+    from linkwise.rollout.verdict_text import verdict_of_text
+
+    if not is_file(file) or Path(file).suffix == ".json":
+        raise InputError(f"--export {export} needs the rollout file: give its path")
+    record = record_of(contents)
+    judged = progress_of(record.entries).judged
+    rollout = load_rollout(file).rollout
+    verdicts = [
+        verdict_of_text(record.kept[judged[step.name].evidence["verdict"]])
+        for step in rollout.steps
+        if step.name in judged
+    ]
+    head = contents.head.digest
+    if export == "junit":
+        return verdicts_junit(rollout, verdicts, head=head)
+    return verdicts_ctrf(rollout, verdicts, now=now(), head=head)
 
 
 def _print(contents: LogContents, form: str, *, is_all: bool) -> int:
     if form == "json":
-        return _export(contents, "json", None)
+        return _export(contents, "json", None, "")
     from linkwise.report.rollout_log import print_log
     from linkwise.report.tables import console_for
     from linkwise.rollout.store_reading import record_of

@@ -148,11 +148,12 @@ def open_rollout(
     from linkwise.rollout.loading import load_rollout, place_of_store
     from linkwise.rollout.store import Store
 
-    if not needs_file and store is not None and not is_file(file):
-        return Opened(name=file, store=Store(store, sign=sign), loaded=None)
-    loaded = load_rollout(file)
-    where = store or str(place_of_store(file))
-    return Opened(name=loaded.rollout.name, store=Store(where, may_make=may_make, sign=sign), loaded=loaded)
+    loaded = None
+    if needs_file or store is None or is_file(file):
+        loaded = load_rollout(file)
+    made = Store(store or str(place_of_store(file)), may_make=may_make, sign=sign)
+    click.get_current_context().call_on_close(made.close)
+    return Opened(name=file if loaded is None else loaded.rollout.name, store=made, loaded=loaded)
 
 
 def sign_of(key: Path | None) -> Sign | None:

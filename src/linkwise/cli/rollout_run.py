@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,14 @@ _CONFIG_OUT = click.option(
     help="File that launchers read: what is promoted; .linkwise/promoted.json beside FILE without.",
 )
 
+_LOST = click.option(
+    "--lost-host",
+    "lost",
+    multiple=True,
+    metavar="HOST",
+    help="A host that will not come back: give up the run that it kept. May be repeated.",
+)
+
 
 def measure_with() -> Measure:
     """Return who measures: the commands of Linkwise itself."""
@@ -50,6 +59,7 @@ def measure_with() -> Measure:
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps to carry out; 1 without.")
 @click.option("--until", metavar="STEP", help="Go on until this step is behind.")
 @click.option("--wait", is_flag=True, help="Sit out soaks and approvals instead of coming back.")
+@_LOST
 @_CONFIG_OUT
 @KEY
 def run(
@@ -60,6 +70,7 @@ def run(
     steps: int | None,
     until: str | None,
     wait: bool,
+    lost: tuple[str, ...],
     config_out: Path | None,
     key: Path | None,
 ) -> int:
@@ -81,7 +92,7 @@ def run(
         raise InputError("--steps and --until both say where to stop; give one of them")
     opened = open_rollout(file, store, may_make=True, sign=sign_of(key), needs_file=True)
     enough = _until(opened, until) if until is not None else _steps(steps or 1)
-    carry_out(_ground(file, opened, config_out), by=holder(), is_enough=enough, waits=wait)
+    carry_out(_ground(file, opened, config_out, lost), by=holder(), is_enough=enough, waits=wait)
     return print_standing(opened, form)
 
 
@@ -103,6 +114,7 @@ def _until(opened: Opened, step: str) -> Callable[[tuple[str, ...]], bool]:
 
 @click.command()
 @file_and_store
+@_LOST
 @_CONFIG_OUT
 @KEY
 @said_options
@@ -111,6 +123,7 @@ def rollback(
     file: str,
     store: str | None,
     form: str,
+    lost: tuple[str, ...],
     config_out: Path | None,
     key: Path | None,
     by: str,
@@ -129,13 +142,15 @@ def rollback(
     from linkwise.rollout.carrying import roll_back
 
     opened = open_rollout(file, store, sign=sign_of(key), needs_file=True)
-    end = roll_back(_ground(file, opened, config_out, person=by), by=holder(), why=reason)
+    end = roll_back(_ground(file, opened, config_out, lost, person=by), by=holder(), why=reason)
     print_standing(opened, form)
     way = end.progress.rollback
     return ExitCode.DONE if way is not None and way.is_proven else ExitCode.AGAINST
 
 
-def _ground(file: str, opened: Opened, config_out: Path | None, *, person: str = "") -> Ground:
+def _ground(
+    file: str, opened: Opened, config_out: Path | None, lost: tuple[str, ...], *, person: str = ""
+) -> Ground:
     from linkwise.rollout.ground import Ground
     from linkwise.rollout.loading import load_rollout, place_of_store
 
@@ -153,4 +168,6 @@ def _ground(file: str, opened: Opened, config_out: Path | None, *, person: str =
         clock=now,
         sleep=time.sleep,
         tell=lambda line: click.echo(line, err=True),
+        host=socket.gethostname(),
+        lost_hosts=frozenset(lost),
     )

@@ -11,6 +11,8 @@ from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from linkwise.cli.watch_following import WatchRequest
+    from linkwise.monitor.alert import Objective
+    from linkwise.rollout.runs import StepRun
 
 __all__ = ["watch"]
 
@@ -26,6 +28,9 @@ __all__ = ["watch"]
     help="Metrics of a server: vLLM, SGLang or the DCGM exporter. May be given again.",
 )
 @click.option("--host", is_flag=True, help="Watch the RDMA ports and the kernel log of this host too.")
+@click.option(
+    "--objectives", metavar="ROLLOUT", help="Hold the job to the objectives of this rollout/1 document."
+)
 @click.option("--name", metavar="RUN", help="What metrics and alerts call the job.")
 @click.option("--until-quiet", metavar="TIME", help="End when no log grew for so long, such as '5 min'.")
 @click.option("--stall", metavar="TIME", help="Call the job stalled after so long without a step.")
@@ -45,6 +50,7 @@ def watch(
     replay: bool,
     endpoints: tuple[str, ...],
     host: bool,
+    objectives: str | None,
     name: str | None,
     until_quiet: str | None,
     stall: str | None,
@@ -95,9 +101,33 @@ def watch(
         alertmanager=alertmanager,
         prints_lines=follow_json,
         form=form,
+        objectives=() if objectives is None else _objectives(objectives),
     )
     _check(request)
     return watch_job(request)
+
+
+def _objectives(file: str) -> tuple[Objective, ...]:
+    """Return the objectives of a rollout that a watched job can be held to, and say which it cannot."""
+    from linkwise.rollout.loading import place_of_store
+    from linkwise.rollout.reading import read_rollout
+    from linkwise.rollout.watched import watched_objectives
+
+    rollout = read_rollout(file)
+    where = place_of_store(file)
+    runs: tuple[StepRun, ...] = ()
+    if where.exists():
+        from linkwise.rollout.store import Store
+
+        store = Store(str(where))
+        runs = store.record(rollout.name).runs if store.has(rollout.name) else ()
+        store.close()
+    found, left_out = watched_objectives(rollout, runs)
+    for words in left_out:
+        click.echo(f"linkwise: objective {words}", err=True)
+    if not found:
+        raise InputError(f"--objectives {file}: a watched job can be held to none of them")
+    return found
 
 
 def _write_files(rules: str | None, dashboard: str | None) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from linkwise.estimate import crossing, placement
 from linkwise.estimate.collective_call import GroupLinks, call_s
-from linkwise.estimate.compute import BACKWARD_HOST, smooth_maximum
+from linkwise.estimate.compute import BACKWARD_HOST
 from linkwise.estimate.term import Floats, term
 from linkwise.network.group_times import NETWORKS, ring_share
 from linkwise.network.placement import bus_bytes_per_s
@@ -119,8 +119,8 @@ def tensor_collective_s(
 
 @term(
     "s",
-    "per pass: [gpu + k e x collective] joined with host, less [gpu] joined with host; k = 2, one fewer in "
-    "mixture layers whose experts span the tensor ranks; e = 1 for a group that leaves its NVLink domain",
+    "per pass: max(gpu + k e x collective, host) - max(gpu, host); k = 2, one fewer in mixture layers whose "
+    "experts span the tensor ranks; e = 1 for a group that leaves its NVLink domain",
     _FITTED,
 )
 def layer_tensor_s(
@@ -131,6 +131,8 @@ def layer_tensor_s(
     tensor_local: Floats,
     expert_tensor: Floats,
     moe_fraction: Floats,
+    sequence_parallel: Floats,
+    recompute_stops_early: Floats,
     forward_gpu_s: Floats,
     backward_gpu_s: Floats,
     host_layer_s: Floats,
@@ -142,19 +144,18 @@ def layer_tensor_s(
     The host launches kernels and collectives ahead of the GPU, so where it is the slower of the two a
     collective hides in its time: the exposed part is what the pass is longer for having it. Stacks overlap
     tensor collectives with matrix products through memory that the ranks share over NVLink (Transformer
-    Engine user buffers), so a group over several domains hides nothing.
+    Engine user buffers), so a group over several domains hides nothing. A recomputation that stops early
+    leaves out what follows the last product: an all-reduce of two, or one of four halves.
     """
     collectives = 2.0 - moe_fraction * ((expert_tensor < tensor) & (moe_fraction > 0))
     exposed = np.where(tensor > tensor_local, 1.0, tensor_exposed_fraction)
     shown = collectives * exposed * tensor_collective_s
     host_backward = BACKWARD_HOST * host_layer_s
-    forward = smooth_maximum(forward_gpu_s + shown, host_layer_s) - smooth_maximum(
-        forward_gpu_s, host_layer_s
-    )
-    backward = smooth_maximum(backward_gpu_s + shown, host_backward) - smooth_maximum(
-        backward_gpu_s, host_backward
-    )
-    return np.where(recompute >= 2, 2.0, 1.0) * forward + backward
+    forward = np.maximum(forward_gpu_s + shown, host_layer_s) - np.maximum(forward_gpu_s, host_layer_s)
+    backward = np.maximum(backward_gpu_s + shown, host_backward) - np.maximum(backward_gpu_s, host_backward)
+    unread = recompute_stops_early * np.where(sequence_parallel > 0, 0.25, 0.5)
+    shown_s: Floats = np.where(recompute >= 2, 2.0 - unread, 1.0) * forward + backward
+    return shown_s
 
 
 # ------------------------------------------------------------------------------------------------ context
@@ -208,7 +209,7 @@ def context_ring_s(
     context_exposed_fraction: Floats,
 ) -> Floats:
     """Return what one layer leaves exposed of passing keys and values around the context group."""
-    slack = smooth_maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
+    slack = np.maximum(forward_gpu_s, host_layer_s) - forward_gpu_s
     hidden = context_pass_s - attention_forward_s - slack
     shown = np.maximum(hidden, context_exposed_fraction * context_pass_s)
     return (3.0 + core_recomputed) * shown

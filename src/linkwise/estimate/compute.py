@@ -237,27 +237,34 @@ def backward_gpu_s(
     return kernel_factor * (2.0 * linear + attention_backward_s)
 
 
-@term("s", "(gpu^6 + host^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
+@term("s", "max(gpu, host) + mixture_layer_s x share of mixtures", _FITTED)
 def layer_forward_s(
     forward_gpu_s: Floats, host_layer_s: Floats, mixture_layer_s: Floats, moe_fraction: Floats
 ) -> Floats:
-    """Return the forward time of one average layer, not below what the host needs to launch it."""
-    return smooth_maximum(forward_gpu_s, host_layer_s) + mixture_layer_s * moe_fraction
+    """Return the forward time of one average layer, not below what the host needs to launch it.
+
+    Notes
+    -----
+    Kernels wait in a queue, so that the host runs ahead of the GPU from layer to layer: over a pass the
+    slower of the two sets the time, with nothing in between.
+    """
+    return np.maximum(forward_gpu_s, host_layer_s) + mixture_layer_s * moe_fraction
 
 
-@term("s", "(gpu^6 + (1.3 host)^6)^(1/6) + mixture_layer_s x share of mixtures", _FITTED)
+@term("s", "max(gpu, 1.3 host) + mixture_layer_s x share of mixtures", _FITTED)
 def layer_backward_s(
     backward_gpu_s: Floats, host_layer_s: Floats, mixture_layer_s: Floats, moe_fraction: Floats
 ) -> Floats:
     """Return the backward time of one average layer."""
-    return smooth_maximum(backward_gpu_s, BACKWARD_HOST * host_layer_s) + mixture_layer_s * moe_fraction
+    return np.maximum(backward_gpu_s, BACKWARD_HOST * host_layer_s) + mixture_layer_s * moe_fraction
 
 
 @term(
     "s",
-    "full: a forward; selective: the attention core (Megatron) or a share of the linear layers (torchtitan)",
+    "full: a forward, less its last product where it stops once all is there that the backward pass reads; "
+    "selective: the attention core (Megatron) or a share of the linear layers (torchtitan)",
     "Korthikanti et al., Reducing Activation Recomputation, 2022; torchtitan selective activation "
-    "checkpointing",
+    "checkpointing; PyTorch 2.1, torch.utils.checkpoint, early stop",
 )
 def layer_recompute_s(
     recompute: Floats,
@@ -265,11 +272,21 @@ def layer_recompute_s(
     attention_forward_s: Floats,
     linear_forward_s: Floats,
     selective_linear_fraction: Floats,
+    recompute_stops_early: Floats,
+    last_product_fraction: Floats,
+    kernel_factor: Floats,
 ) -> Floats:
-    """Return the time one average layer spends computing activations again."""
+    """Return the time one average layer spends computing activations again.
+
+    Notes
+    -----
+    The backward pass reads the input of a layer's last product, not its output.
+    """
+    unread = recompute_stops_early * kernel_factor * last_product_fraction * linear_forward_s
+    full = np.maximum(layer_forward_s - unread, 0.0)
     attention = np.where(selective_linear_fraction > 0, 0.0, attention_forward_s)
     selective = attention + selective_linear_fraction * linear_forward_s
-    return np.where(recompute >= 2, layer_forward_s, np.where(recompute >= 1, selective, 0.0))
+    return np.where(recompute >= 2, full, np.where(recompute >= 1, selective, 0.0))
 
 
 @term("s", "3 x [2 T h V / (t P16 e) + c_sat 2 (T h + h V/t + T V/t) / BW] + 16 c_el T V / (t BW)", _FITTED)
@@ -291,18 +308,11 @@ def logits_s(
         gemm_saturation * 2.0 * (tokens * hidden + hidden * local + tokens * local) / memory_bytes_per_s
     )
     loss = 16.0 * elementwise_traffic * tokens * local / memory_bytes_per_s
-    return logits_share * smooth_maximum(3.0 * product + loss, (1.0 + BACKWARD_HOST) * host_layer_s)
+    return logits_share * np.maximum(3.0 * product + loss, (1.0 + BACKWARD_HOST) * host_layer_s)
 
 
 def _masked_keys(keys: Floats, sequence_length: Floats) -> Floats:
     return 2.0 * keys - keys * keys / sequence_length
-
-
-def smooth_maximum(first: Floats, second: Floats) -> Floats:
-    """Return (a^6 + b^6)^(1/6), a maximum with a rounded corner [unit of the inputs]."""
-    third = first * first * first
-    other = second * second * second
-    return np.cbrt(np.sqrt(third * third + other * other))
 
 
 TERMS = (

@@ -62,6 +62,7 @@ def model_inputs(columns: Mapping[str, Floats]) -> dict[str, Floats]:
         **columns,
         "linear_parameters": total("parameters"),
         "linear_whole_parameters": total("replicated_parameters"),
+        "last_product_fraction": columns["dense_in_cut"] * hidden / total("parameters"),
         "linear_in_cut": total("in_cut"),
         "linear_in_whole": total("in_whole"),
         "linear_out_cut": total("out_cut"),

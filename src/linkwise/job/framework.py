@@ -8,7 +8,9 @@ References
 ----------
 D. Narayanan et al., Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM, 2021.
 V. Korthikanti et al., Reducing Activation Recomputation in Large Transformer Models, 2022.
-Y. Zhao et al., PyTorch FSDP, 2023. S. Rajbhandari et al., ZeRO, 2020. Y. Huang et al., GPipe, 2019.
+Y. Zhao et al., PyTorch FSDP, 2023. W. Liang et al., TorchTitan, 2024 (asynchronous tensor parallelism is an
+option). PyTorch documentation, torch.utils.checkpoint. S. Rajbhandari et al., ZeRO, 2020. Y. Huang et al.,
+GPipe, 2019.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ _COMMON: Mapping[str, Habit] = MappingProxyType(
         "framework_overhead_fraction": 0.0,
         "selective_linear_fraction": 0.0,
         "selective_kept_fraction": 1.0,
+        "recompute_stops_early": 0.0,
         "shards_every_pass": 0.0,
         "shard_overlap_exponent": "shard_overlap_exponent",
         "sharded_traffic_factor": 1.0,
@@ -185,6 +188,7 @@ _FSDP_HABITS: Mapping[str, Habit] = {
     "elementwise_traffic": "elementwise_traffic",
     "shards_every_pass": 1.0,
     "hop_exposed_fraction": 1.0,
+    "recompute_stops_early": 1.0,
 }
 _FSDP = Framework(
     name="fsdp",
@@ -202,6 +206,7 @@ _TORCHTITAN = Framework(
     zero_stage=3,
     habits={
         **_FSDP_HABITS,
+        "tensor_exposed_fraction": 1.0,  # asynchronous tensor parallelism is an option, off by default
         "selective_linear_fraction": 0.45,
         "selective_kept_fraction": 0.5,
         "logit_element_bytes": 12.0,  # 16-bit logits and gradient, 32-bit copy, softmax
@@ -248,7 +253,11 @@ _GPIPE = Framework(
     },
 )
 _JAX = Framework(
-    name="jax", family="jax", sequence_parallel=False, zero_stage=3, habits={"shards_every_pass": 1.0}
+    name="jax",
+    family="jax",
+    sequence_parallel=False,
+    zero_stage=3,
+    habits={"shards_every_pass": 1.0, "recompute_stops_early": 1.0},  # XLA drops what nobody reads
 )
 _DDP = Framework(
     name="ddp",
@@ -303,6 +312,9 @@ MIXTURE_SYNCS_UNTIL = 2025
 
 EARLY_HOPPER_UNTIL = 2024
 """Measurements up to this year ran the first kernels for Hopper, which shipped in 2022."""
+RECOMPUTES_ALL_UNTIL = 2023
+"""PyTorch up to this year computes a checkpointed block to its end again; 2.1 (October 2023) stops once the
+backward pass has all it reads (`torch.utils.checkpoint.set_checkpoint_early_stop`)."""
 
 
 def framework_of(*, framework: str, family: str, year: int) -> Framework:
@@ -318,6 +330,8 @@ def framework_of(*, framework: str, family: str, year: int) -> Framework:
         Year of the measurement [1].
     """
     found = _framework_of(framework.lower(), family or "other", year)
+    if found.family == "fsdp" and year <= RECOMPUTES_ALL_UNTIL:
+        found = replace(found, habits={**found.habits, "recompute_stops_early": 0.0})
     return replace(found, early_hopper=year <= EARLY_HOPPER_UNTIL)
 
 

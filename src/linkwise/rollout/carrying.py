@@ -27,7 +27,7 @@ from linkwise.rollout.store_reading import Record
 
 __all__ = ["Carried", "carry_out", "roll_back", "situation_of"]
 
-_TICK_S = 2.0
+_TICK_S = 10.0
 """How often a rollout that waits looks whether something was decided meanwhile [s]."""
 
 

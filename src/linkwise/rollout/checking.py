@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from linkwise.cluster import Cluster
 from linkwise.errors import InputError, NotKnown
+from linkwise.rollout.checking_floors import floor_remarks
 from linkwise.rollout.checking_objectives import objective_remarks
 from linkwise.rollout.plan import Rollout, Severity
 from linkwise.rollout.remark import Level, Remark
@@ -30,10 +31,12 @@ def check_rollout(rollout: Rollout, cluster: Cluster, *, today: dt.date) -> tupl
     today
         The calendar, by which numbers grow old.
     """
+    has_prices = bool(rollout.scope.prices) or cluster.prices is not None
     return (
         *_of_scope(rollout),
         *_of_configurations(rollout),
-        *objective_remarks(rollout, today=today),
+        *objective_remarks(rollout, has_prices=has_prices, today=today),
+        *floor_remarks(rollout, cluster),
         *_of_steps(rollout, cluster),
         *_of_rollback(rollout, today),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 
-from linkwise.network.gloo import GLOO_OPERATIONS
 from linkwise.rollout.metrics import PLACES, Metric, Scale, find_metric, format_metric, place_kind
 from linkwise.rollout.plan import (
     Against,
@@ -28,13 +27,15 @@ _TAIL_SAMPLES = {Aggregate.P90: 10, Aggregate.P95: 20, Aggregate.P99: 100}
 """Samples of a run below which a percentile is its worst sample [1]."""
 
 
-def objective_remarks(rollout: Rollout, *, today: dt.date) -> Iterator[Remark]:
+def objective_remarks(rollout: Rollout, *, has_prices: bool, today: dt.date) -> Iterator[Remark]:
     """Yield what is wrong with objectives.
 
     Parameters
     ----------
     rollout
         As its document says.
+    has_prices
+        Whether the scope or its cluster names prices.
     today
         The calendar.
     """
@@ -42,7 +43,10 @@ def objective_remarks(rollout: Rollout, *, today: dt.date) -> Iterator[Remark]:
         key = f"objectives.{place}"
         metric = find_metric(objective.metric)
         yield from _age(objective, key, today)
-        yield from _not_measured(rollout, objective, metric, key)
+        yield from _not_measured(rollout, objective, key)
+        if metric.needs_prices and not has_prices:
+            text = f"{metric.name} hangs on prices and the scope names none; add prices: PATH to it"
+            yield Remark(level=Level.FAULT, key="scope.prices", text=text)
         yield from _blind(objective, metric, key)
         yield from _hidden(objective, key)
     if not any(each.dimension is Dimension.QUALITY for each in rollout.objectives):
@@ -57,19 +61,12 @@ def _age(objective: Objective, key: str, today: dt.date) -> Iterator[Remark]:
         yield Remark(level=Level.WARNING, key=f"{key}.review_by", text=text)
 
 
-def _not_measured(rollout: Rollout, objective: Objective, metric: Metric, key: str) -> Iterator[Remark]:
+def _not_measured(rollout: Rollout, objective: Objective, key: str) -> Iterator[Remark]:
     """Yield remarks on metrics that nobody would give samples of."""
     kind, place = objective.workload.kind, place_kind(rollout.scope.place)
     if kind not in PLACES[place]:
-        text = f"nothing measures {kind} on {place}; it can do {', '.join(sorted(PLACES[place]))}"
+        text = f"nothing measures {kind} on {place} in a rollout; it does {', '.join(sorted(PLACES[place]))}"
         yield Remark(level=Level.FAULT, key=f"{key}.workload.kind", text=text)
-    strange = [each for each in objective.workload.operations if each not in GLOO_OPERATIONS]
-    if place == "lab" and strange:
-        text = f"a lab runs gloo, which has no {strange[0]}; it has {', '.join(GLOO_OPERATIONS)}"
-        yield Remark(level=Level.FAULT, key=f"{key}.workload.operations", text=text)
-    if metric.needs_prices and not rollout.scope.prices:
-        text = f"{metric.name} hangs on prices and the scope names none; add prices: PATH to it"
-        yield Remark(level=Level.FAULT, key="scope.prices", text=text)
     if any(each.against is Against.BASELINE for each in objective.comparisons):
         text = f"{objective.name!r} needs samples of what was promoted last; without any it has no data"
         yield Remark(level=Level.NOTE, key=f"{key}.compare", text=text)

@@ -59,10 +59,10 @@ class ValidRunDocument(Document):
 class SamplingDocument(Document):
     """How often each objective is measured. The sample is the run, not the call in it."""
 
-    repeats: Annotated[int, Field(strict=True, ge=5, le=1000)] = Field(
+    repeats: Annotated[int, Field(strict=True, ge=5, le=200)] = Field(
         default=5, description="Runs at first; with fewer than five there is no interval."
     )
-    most_repeats: Annotated[int, Field(strict=True, ge=5, le=1000)] = Field(
+    most_repeats: Annotated[int, Field(strict=True, ge=5, le=200)] = Field(
         default=15, description="Runs at most, where the first do not decide."
     )
     warmup: Annotated[int, Field(strict=True, ge=0, le=100)] = Field(

@@ -7,6 +7,8 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from linkwise.catalog.lookup import gpu_alias
+from linkwise.errors import UnknownName
 from linkwise.rollout.digests import digest_of
 from linkwise.rollout.runs import StepRun
 
@@ -42,7 +44,7 @@ def mismatches(wanted: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str,
     return tuple(
         f"{name} is {seen[name]}, and the file is for {bound}"
         for name, bound in wanted.items()
-        if name in seen and not _fits(bound, seen[name])
+        if name in seen and not (_is_gpu(bound, seen[name]) if name == "gpu" else _fits(bound, seen[name]))
     )
 
 
@@ -84,6 +86,14 @@ def fingerprint_digest(seen: Mapping[str, str]) -> str:
         By name.
     """
     return digest_of(dict(seen))
+
+
+def _is_gpu(wanted: str, seen: str) -> bool:
+    """Return whether two spellings mean one GPU: the file has the catalogue's, a run the driver's."""
+    try:
+        return gpu_alias(wanted).name == gpu_alias(seen).name
+    except UnknownName:
+        return wanted.strip().casefold() == seen.strip().casefold()
 
 
 def _fits(bound: str, seen: str) -> bool:

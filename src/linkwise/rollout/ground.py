@@ -80,6 +80,10 @@ class Ground:
         Waits for a number of seconds.
     tell
         Takes a line of progress.
+    host
+        Name of this host: folders of runs lie where they were measured.
+    lost_hosts
+        Those that will not come back: runs that they kept are given up.
     """
 
     store: Store
@@ -91,3 +95,5 @@ class Ground:
     clock: Callable[[], dt.datetime]
     sleep: Callable[[float], None]
     tell: Callable[[str], None]
+    host: str = ""
+    lost_hosts: frozenset[str] = frozenset()

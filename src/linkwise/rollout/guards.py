@@ -11,7 +11,7 @@ from linkwise.rollout.actions import Suspend
 from linkwise.rollout.fingerprint import changed, mismatches
 from linkwise.rollout.plan import Rollout, Step
 from linkwise.rollout.progress import Cause, Progress
-from linkwise.rollout.runs import RunState, Side, StepRun
+from linkwise.rollout.runs import RunState, StepRun
 from linkwise.rollout.schedule import WantedRun
 
 __all__ = ["Guarded", "first_guard", "waiver_guard"]
@@ -100,16 +100,21 @@ def _file(guarded: Guarded) -> Iterator[str]:
 
 
 def _cluster(guarded: Guarded) -> Iterator[str]:
-    """Yield what is not as the file says, or not as it was, of what the runs since the last resume saw."""
+    """Yield what is not as the file says, or not as it was, of what the runs since the last resume saw.
+
+    Runs are compared with those of the same work and configuration: programs spell versions in their ways.
+    """
     since = guarded.progress.resumed
-    for side in Side:
-        mine = [run for run in guarded.runs if run.side is side and run.seen]
-        recent = [run for run in mine if since is None or run.started >= since]
-        if not recent:
-            continue
+    recent = [run for run in guarded.runs if run.seen and (since is None or run.started >= since)]
+    if recent:
         yield from mismatches(guarded.rollout.scope.fingerprint, recent[-1].seen)
-        if len({run.configuration for run in recent}) == 1:
-            yield from changed(recent[0].seen, recent[-1].seen)
+        last = recent[-1]
+        alike = (
+            run
+            for run in recent
+            if (run.side, run.configuration, run.workload) == (last.side, last.configuration, last.workload)
+        )
+        yield from changed(next(alike).seen, last.seen)
 
 
 def _review(guarded: Guarded) -> Iterator[str]:

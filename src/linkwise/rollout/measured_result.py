@@ -31,6 +31,8 @@ class MeasuredResult:
         Whether it ended well.
     is_as_planned
         Whether the run proved to be what was planned; ``None`` where its kind proves nothing.
+    unlike
+        By the name of a check, what was planned and seen where it is not as planned, or not shown.
     reason
         Why it did not end well, or what was unlike the plan; empty for a good one.
     samples
@@ -51,6 +53,7 @@ class MeasuredResult:
 
     is_done: bool
     is_as_planned: bool | None
+    unlike: Mapping[str, str] = field(default_factory=dict)
     reason: str
     samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     predictions: Mapping[str, float] = field(default_factory=dict)
@@ -93,10 +96,12 @@ def read_result(text: str, *, path: str | None = None) -> MeasuredResult:
 
 def _bench(told: Mapping[str, Any], samples: Mapping[str, list[float]], **more: Any) -> MeasuredResult:
     runs = told["runs"]
+    proved = [run for run in runs if run.get("checks")]
     bad = next((run for run in runs if run["outcome"] != "done"), None)
     return MeasuredResult(
         is_done=bool(runs) and bad is None,
-        is_as_planned=None,
+        is_as_planned=None if not proved else all(run["valid"] for run in proved),
+        unlike={name: words for run in proved for name, words in _unlike(run["checks"]).items()},
         reason="" if bad is None else f"{bad['outcome']}: {bad['reason']}",
         samples={name: tuple(values) for name, values in samples.items() if values},
         hosts=tuple(dict.fromkeys(host for run in runs for host in run["hosts"])),
@@ -112,6 +117,7 @@ def _collectives(told: Mapping[str, Any]) -> MeasuredResult:
     times: list[float] = []
     bandwidths: list[float] = []
     predicted: list[float] = []
+    predicted_s: list[float] = []
     noise: list[float] = []
     wrong = 0
     for row in told["rows"]:
@@ -122,11 +128,14 @@ def _collectives(told: Mapping[str, Any]) -> MeasuredResult:
         noise.append(_noise_fraction(samples))
         wrong += row["wrong"] or 0
         if row.get("predicted"):
+            predicted_s.append(row["predicted"]["time_s"])
             predicted.append(moved / row["predicted"]["time_s"])
     found = _bench(
         told,
         {"collective.busbw": bandwidths, "collective.time": times},
-        predictions={"collective.busbw": median(predicted)} if predicted and _is_known(told) else {},
+        predictions={"collective.busbw": median(predicted), "collective.time": median(predicted_s)}
+        if predicted and _is_known(told)
+        else {},
         noise_fractions=dict.fromkeys(("collective.busbw", "collective.time"), median(noise)),
     )
     return (
@@ -163,16 +172,16 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
     steps = told["samples"][WARM_UP_STEPS:]
     times_s = [step["time_s"] for step in steps]
     tokens = predicted["tokens_per_step"]
-    losses = [step["loss"] for step in steps if step.get("loss") is not None]
+    losses = [float(step["loss"]) for step in steps if step.get("loss") is not None]
     found = _of_steps(times_s, tokens=tokens, losses=losses)
     known = _of_steps([predicted["step_time_s"]], tokens=tokens, losses=[]) if _is_known(expected) else {}
     is_done = told["outcome"] == "done"
-    unlike = [f"{each['what']}: planned {each['planned']}, seen {each['seen']}"
-              for each in told["checks"] if not each["is_as_planned"]]  # fmt: skip
+    unlike = _unlike(told["checks"])
     return MeasuredResult(
         is_done=is_done,
         is_as_planned=bool(told["valid"]),
-        reason="; ".join(unlike) if is_done else f"{told['outcome']}: {told['reason']}",
+        unlike=unlike,
+        reason="; ".join(unlike.values()) if is_done else f"{told['outcome']}: {told['reason']}",
         samples={name: tuple(values) for name, values in found.items() if values},
         predictions={name: values[0] for name, values in known.items() if values},
         noise_fractions=dict.fromkeys(("train.step_time", "train.tokens_per_s"), _noise_fraction(times_s)),
@@ -182,6 +191,14 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
         seen=_seen(told["versions"]),
         duration_s=_duration_s(told),
     )
+
+
+def _unlike(checks: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {
+        str(each["what"]): f"{each['what']}: planned {each['planned']}, seen {each['seen']}"
+        for each in checks
+        if not each["is_as_planned"]
+    }
 
 
 def _of_steps(times_s: list[float], *, tokens: int, losses: list[float]) -> dict[str, list[float]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from linkwise.errors import LinkwiseError
+from linkwise.errors import InputError, LinkwiseError
 from linkwise.rollout import actions
 from linkwise.rollout.acting import Acting
 from linkwise.rollout.decisions import Kind
@@ -50,7 +50,8 @@ def measure_run(action: actions.Measure, acting: Acting) -> bool:
     why = f"{wanted.side.value}, turn {wanted.turn}" + (", warm-up" if wanted.is_warmup else "")
 
     def start(writing: Writing) -> None:
-        writing.put_run(started, at=acting.ground.clock(), by=acting.ground.who, why=why)
+        ground = acting.ground
+        writing.put_run(started, at=ground.clock(), by=ground.who, why=why, host=ground.host)
 
     if not acting.write(start):
         return False
@@ -86,6 +87,11 @@ def recover_run(action: actions.Recover, acting: Acting) -> bool:
         return True
     configuration = _configuration(acting, started.side)
     request = _request(acting, action.step, plan, started, configuration)
+    host = _other_host(acting, request)
+    if host:
+        reason = f"{host}, which kept it, is lost"
+        _end(acting, started, replace(started, state=RunState.CUT, reason=reason))
+        return True
     try:
         found = _found_of(acting, request)
     except LinkwiseError as error:
@@ -98,6 +104,30 @@ def recover_run(action: actions.Recover, acting: Acting) -> bool:
         reason = "whoever ran it was ended before it began, and its configuration is another one now"
         _end(acting, started, replace(started, state=RunState.CUT, reason=reason))
     return True
+
+
+def _other_host(acting: Acting, request: RunRequest) -> str:
+    """Return the lost host that kept a run; empty where it was kept here.
+
+    Raises
+    ------
+    InputError
+        When it was kept on another host, where it may still go on.
+    """
+    kept = next(
+        each
+        for each in acting.known.entries
+        if each.kind is Kind.RUN_STARTED and each.fact("run_id") == request.run_id
+    )
+    host = kept.fact("host")
+    if host in ("", acting.ground.host) or request.folder.exists():
+        return ""
+    if host not in acting.ground.lost_hosts:
+        raise InputError(
+            f"run {request.run_id} was started on {host} by {kept.by} and may still go on there: carry on on "
+            f"{host}; if it will not come back, give --lost-host {host}, which gives the run up"
+        )
+    return host
 
 
 def _found_of(acting: Acting, request: RunRequest) -> StepRun | None:

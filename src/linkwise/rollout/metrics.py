@@ -22,12 +22,9 @@ __all__ = [
     "place_kind",
 ]
 
-PLACES: Mapping[str, frozenset[WorkloadKind]] = {
-    "local": frozenset(WorkloadKind),
-    "slurm": frozenset(WorkloadKind),
-    "lab": frozenset({WorkloadKind.COLLECTIVES, WorkloadKind.JOB, WorkloadKind.ENDPOINT}),
-}
-"""Where jobs run, and what work can be measured there."""
+_RUN = frozenset(WorkloadKind) - {WorkloadKind.ENDPOINT}
+PLACES: Mapping[str, frozenset[WorkloadKind]] = {"local": _RUN, "slurm": _RUN, "lab": _RUN}
+"""Where jobs run, and what work a rollout measures there: nothing runs on a server that is only read."""
 
 
 class Scale(StrEnum):
@@ -98,16 +95,12 @@ METRICS: Mapping[str, Metric] = {
                measured_by=_TRAINED, predicted_for=_JOB),
         Metric(name="train.loss", words="loss", scale=Scale.NUMBER, is_more_better=False,
                measured_by=_TRAINED),
-        Metric(name="train.start_time", words="time to the first step", unit="s", is_more_better=False,
-               measured_by=_JOB),
         Metric(name="train.cost", words="price of a token", unit="usd_per_token", is_more_better=False,
                measured_by=_TRAINED, predicted_for=_JOB, needs_prices=True),
         Metric(name="serve.ttft", words="time to the first token", unit="s", is_more_better=False,
                measured_by=_SERVED),
         Metric(name="serve.tpot", words="time per output token", unit="s", is_more_better=False,
                measured_by=_SERVED),
-        Metric(name="serve.tokens_per_s", words="tokens per second served", unit="tokens_per_s",
-               is_more_better=True, measured_by=_SERVED),
         Metric(name="serve.error_fraction", words="share of failed requests", scale=Scale.FRACTION,
                is_more_better=False, measured_by=_SERVED),
         Metric(name="serve.waiting", words="requests that wait", scale=Scale.NUMBER, is_more_better=False,

@@ -19,6 +19,7 @@ from linkwise.rollout.kept_process import KeptProcess, find_process, start_proce
 from linkwise.rollout.measured_result import MeasuredResult, read_result
 from linkwise.rollout.measuring import RunRequest
 from linkwise.rollout.plan import WorkloadKind
+from linkwise.rollout.priced import asked_samples
 from linkwise.rollout.run_command import run_command
 from linkwise.rollout.run_documents import cluster_text, job_text
 from linkwise.rollout.runs import RunState, StepRun
@@ -143,10 +144,11 @@ class OwnCommands:
             state = RunState.CUT if code == 130 else RunState.FAILED
             return _run_of(request, started, state, f"exit code {code}: {said}", ended)
         state, reason = judged_state(request, found)
+        samples, predictions = asked_samples(request, found)
         return replace(
             _run_of(request, started, state, reason, ended),
-            samples={name: found.samples[name] for name in request.metrics if name in found.samples},
-            predictions={n: found.predictions[n] for n in request.metrics if n in found.predictions},
+            samples=samples,
+            predictions=predictions,
             gpu_s=found.ranks * found.duration_s,
             gpus=found.ranks,
             nodes=found.hosts,
@@ -199,9 +201,11 @@ def judged_state(request: RunRequest, found: MeasuredResult) -> tuple[RunState, 
     """
     if not found.is_done:
         return RunState.FAILED, found.reason
-    unlike = [*_unlike(request, found)]
-    if found.is_as_planned is False:
-        unlike.insert(0, found.reason)
+    left_out = request.valid_run.left_out
+    unlike = [words for name, words in found.unlike.items() if name not in left_out]
+    if found.is_as_planned is False and not found.unlike:
+        unlike.append(found.reason or "it is not what was planned")
+    unlike += _unlike(request, found)
     return (RunState.INVALID, "; ".join(unlike)) if unlike else (RunState.VALID, "")
 
 

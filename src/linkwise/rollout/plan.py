@@ -45,6 +45,7 @@ PROOFS: Mapping[str, str] = {
     "between_nodes": "between nodes",
     "gpudirect_rdma": "GPUDirect RDMA",
     "transport": "transport",
+    "interface": "interface",
 }
 """Checks of a run as a document names them, and as `linkwise.launch.run.proof` does."""
 

@@ -117,7 +117,7 @@ def parse_rollout(text: str, *, path: str | None = None) -> Rollout:
         incident=_incident(document.incident),
         digest=digest_of(
             {
-                "document": document.model_dump(mode="json"),
+                "document": document.model_dump(mode="json", exclude_defaults=True),
                 "configurations": [control.digest, candidate.digest],
                 "files": [_contents(each) for each in (scope.cluster, scope.prices)],
             }
@@ -138,7 +138,10 @@ def _scope(document: ScopeDocument, path: str | None) -> Scope:
 
 
 def _configuration(document: ConfigurationDocument, path: str | None) -> Configuration:
-    """Return a configuration whose digest hangs on what its files hold, not on where they lie."""
+    """Return a configuration whose digest hangs on what its files hold, not on where they lie.
+
+    What is not said is left out, so that a key of a later release does not change the digests of today.
+    """
     job, script = _absolute(document.job, path), _absolute(document.script, path)
     command = tuple(document.command or ())
     held = {
@@ -158,7 +161,7 @@ def _configuration(document: ConfigurationDocument, path: str | None) -> Configu
         script=script,
         python=document.python or "",
         command=command,
-        digest=digest_of(held),
+        digest=digest_of({name: value for name, value in held.items() if any(value)}),
     )
 
 

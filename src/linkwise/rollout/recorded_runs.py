@@ -24,6 +24,7 @@ from linkwise.rollout.measured_result import read_result
 from linkwise.rollout.measuring import RunRequest
 from linkwise.rollout.own_commands import judged_state
 from linkwise.rollout.plan import Rollout, Step, Workload, WorkloadKind
+from linkwise.rollout.priced import asked_samples
 from linkwise.rollout.runs import RunState, Side, StepRun
 
 __all__ = ["RecordedRuns", "read_recorded"]
@@ -206,12 +207,13 @@ def _measured(request: RunRequest, data: bytes) -> StepRun:
     except DocumentError as error:
         return _bad(request, f"its result cannot be read: {str(error)[:200]}")
     state, reason = judged_state(request, found)
+    samples, predictions = asked_samples(request, found)
     run = _bad(request, reason)
     return replace(
         run,
         state=state,
-        samples={name: found.samples[name] for name in request.metrics if name in found.samples},
-        predictions={name: found.predictions[name] for name in request.metrics if name in found.predictions},
+        samples=samples,
+        predictions=predictions,
         gpu_s=found.ranks * found.duration_s,
         gpus=found.ranks,
         nodes=found.hosts,

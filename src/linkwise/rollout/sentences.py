@@ -71,6 +71,8 @@ def _measured(metric: Metric, compared: Compared) -> str:
     against = compared.comparison.against
     what = metric.words[:1].upper() + metric.words[1:]
     unit = "pairs of runs" if against is Against.CONTROL else "runs"
+    if compared.value is None or not math.isfinite(compared.value):
+        return f"{what} is no number in half of {compared.count} {unit} or more"
     value, low, high = (
         _shown(each, metric, against) for each in (compared.value, compared.low, compared.high)
     )
@@ -127,11 +129,8 @@ def step_sentence(
         return f"{step}: no data, for nothing in it must hold."
     open_names = [each.objective for each in must if each.outcome is not Outcome.PASS]
     if outcome is Outcome.PASS:
-        count = (
-            "the one objective that must hold does"
-            if len(must) == 1
-            else f"all {len(must)} that must hold do"
-        )
+        every = f"all {len(must)} objectives that must hold do"
+        count = "the one objective that must hold does" if len(must) == 1 else every
         text = f"{step}: pass, {count}."
     else:
         because = ", ".join(each.objective for each in must if each.outcome is outcome)

@@ -92,7 +92,7 @@ class Writing:
         )
         return sealed
 
-    def put_run(self, run: StepRun, *, at: dt.datetime, by: str, why: str) -> SealedEntry:
+    def put_run(self, run: StepRun, *, at: dt.datetime, by: str, why: str, host: str = "") -> SealedEntry:
         """Write a run that starts, or its end, and the entry about it.
 
         Parameters
@@ -101,6 +101,8 @@ class Writing:
             The run; one that ended takes the place of what was written when it started.
         at, by, why
             As in `Entry`.
+        host
+            Where it is kept; its folder is there alone.
         """
         text = run_text(run)
         mine = (runs.c.rollout == self._rollout) & (runs.c.run_id == run.run_id)
@@ -114,7 +116,7 @@ class Writing:
             by=by,
             why=why,
             step=run.step,
-            facts={"run_id": run.run_id, "state": run.state.value},
+            facts={"run_id": run.run_id, "state": run.state.value, **({"host": host} if host else {})},
             evidence={RUN: text_digest(text)},
         )
 

@@ -141,8 +141,8 @@ def _end_flaws(contents: LogContents, found: Sequence[SealedEntry], noted: str |
     end = LogHead(entries=len(contents.rows), digest=found[-1].digest if found else BEFORE_THE_FIRST)
     if contents.head != end:
         yield (
-            f"the log ends with entry {end.entries - 1} ({end.digest[:12]}), and its head says "
-            f"{contents.head.entries - 1} ({contents.head.digest[:12]}): the end was cut off or added to"
+            f"the log has {end.entries} entries and ends with {end.digest[:12]}, and its head says "
+            f"{contents.head.entries} and {contents.head.digest[:12]}: the end was cut off or added to"
         )
     if noted is not None and noted not in {each.digest for each in found}:
         yield (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -62,7 +63,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     """
     collectives.measure(session, plan)
     torch.manual_seed(_SEED)
-    mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=_AXES)
+    mesh = _mesh_of(plan)
     make = _pipelined if mesh["pipeline"].size() > 1 else _whole
     cut = make(plan, mesh)
     optimizer = _optimizer(cut)
@@ -86,6 +87,23 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
     for link, values in after.items():
         sent, packets = (a - b for a, b in zip(values, before[link], strict=True))
         session.tell("counted step", link=link, bytes=sent, packets=packets)
+
+
+def _mesh_of(plan: Mapping[str, Any]) -> DeviceMesh:
+    """Return the mesh of the plan, whose groups wait no longer than that of all ranks.
+
+    Notes
+    -----
+    A mesh that makes its own groups gives them torch's timeout, half an hour, whatever init_process_group was
+    told; and the sends and receives of gloo keep the one that their group was made with.
+    """
+    ranks = torch.tensor(plan["mesh"], dtype=torch.int)
+    timeout = dt.timedelta(seconds=float(plan["timeout_s"]))
+    groups = []
+    for dimension in range(ranks.dim()):
+        rows = ranks.movedim(dimension, -1).reshape(-1, ranks.shape[dimension]).tolist()
+        groups.append(dist.new_subgroups_by_enumeration(rows, timeout=timeout)[0])
+    return DeviceMesh.from_group(groups, "cpu", mesh=ranks, mesh_dim_names=_AXES)
 
 
 def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) -> None:

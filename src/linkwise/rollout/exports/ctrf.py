@@ -27,7 +27,9 @@ _STATUS: Mapping[Outcome, str] = {Outcome.PASS: "passed", Outcome.FAIL: "failed"
 _SPECIFICATION = "0.0.0"
 
 
-def verdicts_ctrf(rollout: Rollout, verdicts: Sequence[StepVerdict], *, now: dt.datetime) -> str:
+def verdicts_ctrf(
+    rollout: Rollout, verdicts: Sequence[StepVerdict], *, now: dt.datetime, head: str = ""
+) -> str:
     """Return the text of a CTRF report.
 
     Parameters
@@ -38,6 +40,8 @@ def verdicts_ctrf(rollout: Rollout, verdicts: Sequence[StepVerdict], *, now: dt.
         Of steps, in order.
     now
         When it was judged, with its time zone.
+    head
+        Digest of the last entry of the decision log; empty where there is none.
     """
     tests = [_test(rollout, verdict, each) for verdict in verdicts for each in verdict.objectives]
     counts = Counter(test["status"] for test in tests)
@@ -59,6 +63,7 @@ def verdicts_ctrf(rollout: Rollout, verdicts: Sequence[StepVerdict], *, now: dt.
                 "digest": rollout.digest,
                 "candidate": rollout.candidate.digest,
                 "control": rollout.control.digest,
+                **({"head": head} if head else {}),
                 "steps": {each.step: str(each.outcome) for each in verdicts},
             },
         },

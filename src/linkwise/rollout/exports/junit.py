@@ -24,7 +24,7 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ERRORS = (Outcome.ERROR, Outcome.NO_DATA)
 
 
-def verdicts_junit(rollout: Rollout, verdicts: Sequence[StepVerdict]) -> str:
+def verdicts_junit(rollout: Rollout, verdicts: Sequence[StepVerdict], *, head: str = "") -> str:
     """Return the text of a JUnit file.
 
     Parameters
@@ -33,6 +33,8 @@ def verdicts_junit(rollout: Rollout, verdicts: Sequence[StepVerdict]) -> str:
         Whose verdicts they are.
     verdicts
         Of steps, in order.
+    head
+        Digest of the last entry of the decision log; empty where there is none.
     """
     root = ET.Element("testsuites", name=rollout.name)
     for verdict in verdicts:
@@ -43,6 +45,7 @@ def verdicts_junit(rollout: Rollout, verdicts: Sequence[StepVerdict]) -> str:
             ("candidate", rollout.candidate.digest),
             ("control", rollout.control.digest),
             ("outcome", str(verdict.outcome)),
+            *((("head", head),) if head else ()),
         ):
             ET.SubElement(properties, "property", name=name, value=value)
         for each in verdict.objectives:
