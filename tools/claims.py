@@ -262,8 +262,10 @@ CLAIMS = (
     Claim(
         words="A line `NCCL WARN net/socket failed` shows the fallback",
         command=f"linkwise doctor {FOLDER}/fallback.log --cluster dgx-h100:2",
-        predicted=lambda figures: f"the doctor of that line: {figures['doctor']['warning'].replace('_', ' ')}; "
-        f"of a log with the real ones: {figures['doctor']['fallback'].replace('_', ' ')}",
+        predicted=lambda figures: (
+            f"the doctor of that line: {figures['doctor']['warning'].replace('_', ' ')}; "
+            f"of a log with the real ones: {figures['doctor']['fallback'].replace('_', ' ')}"
+        ),
         verdict="wrong",
         why="NCCL prints no such line, and no warning at all. A fallback is a line of INFO: `NET/IB : No device "
         "found.`, then `NET/Socket : Using`, and `via NET/Socket` on every channel between nodes.",
