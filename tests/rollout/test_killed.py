@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from linkwise.rollout.decisions import Kind
-from linkwise.rollout.progress import progress_of
+from linkwise.rollout.carrying.progress import progress_of
 from linkwise.rollout.runs import RunState
-from linkwise.rollout.store import Store
-from linkwise.rollout.verification import flaws_of
+from linkwise.rollout.store.decisions import Kind
+from linkwise.rollout.store.store import Store
+from linkwise.rollout.store.verification import flaws_of
 from tests.rollout.simulated import METRIC
 
 ROOT = Path(__file__).parents[2]

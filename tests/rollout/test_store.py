@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 from linkwise.errors import InputError, UnknownName
-from linkwise.rollout import actions
-from linkwise.rollout.deciding import Said, suspend
-from linkwise.rollout.decisions import Kind
-from linkwise.rollout.progress import Cause
-from linkwise.rollout.store import Store
-from linkwise.rollout.store_lock import lock_number
-from linkwise.rollout.verification import flaws_of
+from linkwise.rollout.carrying import actions
+from linkwise.rollout.carrying.deciding import Said, suspend
+from linkwise.rollout.carrying.progress import Cause
+from linkwise.rollout.store.decisions import Kind
+from linkwise.rollout.store.lock import lock_number
+from linkwise.rollout.store.store import Store
+from linkwise.rollout.store.verification import flaws_of
 from tests.rollout.simulated import carry, ground, holder, three_steps
 from tests.rollout.test_killed import check_nothing_lost_or_doubled, kill_at_random, refuse_the_second
 

@@ -16,7 +16,7 @@ from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from linkwise.cli.rollout_opened import Opened
-    from linkwise.rollout.incident import Collected
+    from linkwise.rollout.carrying.incident import Collected
 
 __all__ = ["incident"]
 
@@ -68,10 +68,10 @@ def incident(
 
 
 def _collect(file: str, opened: Opened, target: Path, *, is_redacted: bool, names: Path | None) -> Collected:
-    from linkwise.rollout.decisions import Kind
-    from linkwise.rollout.incident import Gathering, collect_incident, redactor_of
-    from linkwise.rollout.loading import place_of_store
-    from linkwise.rollout.store_reading import record_of
+    from linkwise.rollout.carrying.incident import Gathering, collect_incident, redactor_of
+    from linkwise.rollout.document.loading import place_of_store
+    from linkwise.rollout.store.decisions import Kind
+    from linkwise.rollout.store.reading import record_of
 
     if opened.loaded is None:
         raise InputError("give the rollout file: it names what is collected")
