@@ -201,9 +201,9 @@ def _solution(measured: Sequence[Observation], names: Sequence[str]) -> Solution
 
     Notes
     -----
-    The variance of a site's steps is (v s^2 + sum of r^2) / (v + n), r what the fit leaves of n runs and s the
-    usual noise, which counts as v runs: up to a constant the mean of an inverse gamma's posterior. One run
-    shows no scatter: what the prior holds back of it is not noise.
+    The variance of a site's steps is (v s^2 + sum of r^2) / (v + n), r what the fit leaves of n runs and s
+    the usual noise, which counts as v runs: up to a constant the mean of an inverse gamma's posterior. One
+    run shows no scatter: what the prior holds back of it is not noise.
     """
     logs = np.log(np.concatenate([each.measured_s for each in measured]))
     usual = np.concatenate([each.noise for each in measured])
