@@ -24,7 +24,7 @@ PYTHON = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 DAY = dt.date(2026, 11, 30)
 """The day on which pages are read: prices of examples must not grow old."""
-EXIT_CODES = {"gpt-3-175b": 5, "faulty.sbatch": 1, "--against": 1, "GDR-02": 1}
+EXIT_CODES = {"gpt-3-175b": 5, "faulty.sbatch": 1, "--against": 1, "GDR-02": 1, "gloo_logs": 1}
 """Exit code of the commands that have this word; 0 of all others."""
 
 

@@ -1,6 +1,7 @@
 """False alarms and delays of drift detectors, on recorded and on simulated step times.
 
-    .venv/bin/python tools/drift_rates.py [--trials 300] [--method NAME]...
+    .venv/bin/python tools/drift_rates.py [--trials 300] [--method NAME]... [--by-recording]
+    .venv/bin/python tools/drift_rates.py --injected
 
 Recordings are healthy: whatever is told of them is a false alarm. Those named ``-a`` were there when the
 settings were chosen, those named ``-b`` were not. Simulated: after 260 to 900 steps of 1 % noise the mean
@@ -100,9 +101,8 @@ def methods() -> dict[str, Detector]:
     """Return all detectors by name."""
     found: dict[str, Detector] = {
         "linkwise watch": watch(DriftRule()),
-        "... without lasting": watch(DriftRule(lasting_s=0.0)),
-        "... lasting 15 s": watch(DriftRule(lasting_s=15.0)),
-        "... noise factor 1": watch(DriftRule(noise_factor=1.0)),
+        "... without lasting": watch(DriftRule(lasting_s=0.0, lasting_steps=0)),
+        "... without noise factors": watch(DriftRule(noise_factor=0.0, lasting_factor=0.0)),
         "rank test of 40 steps": rank_windows,
         "EWMA chart": ewma,
     }
@@ -143,13 +143,45 @@ def delays(detector: Detector, trials: int) -> tuple[float, float, float, float]
     return within, early / trials, ordered[trials // 2], ordered[int(0.95 * trials)]
 
 
+def injected(detector: Detector, names: Sequence[str], ratio: float) -> tuple[float, float]:
+    """Return the share of slowdowns that are told and the median delay, put into recordings at five places.
+
+    Within the 5,000 steps after, or those that are left.
+    """
+    delays_found = []
+    for name in names:
+        times = np.array(recorded_times(name)[0])
+        for begin in np.linspace(0.25, 0.7, 5) * len(times):
+            slowed = times[: int(begin) + 5000].copy()
+            slowed[int(begin) :] *= ratio
+            told = [at for at in detector(slowed) if at >= int(begin)]
+            delays_found.append(told[0] - int(begin) + 1 if told else math.inf)
+    seen = [each for each in delays_found if each < math.inf]
+    return len(seen) / len(delays_found), median(seen) if seen else math.inf
+
+
+def print_injected(detector: Detector) -> None:
+    """Print what of slowdowns put into recordings is told."""
+    print("| recordings | slower by | told | delay, median steps |")
+    print("| --- | --- | --- | --- |")
+    for group in ("lab", "least-busy", "busy"):
+        names = [each for each in (*CHOSEN_ON, *HELD_OUT) if each.startswith(group)]
+        for ratio in (1.05, 1.1, 1.3, 2.0, 4.0):
+            share, delay = injected(detector, names, ratio)
+            print(f"| {group} | {ratio - 1:.0%} | {share:.0%} | {delay:g} |", flush=True)
+
+
 def main() -> None:
     """Print a table in Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--method", action="append")
     parser.add_argument("--by-recording", action="store_true")
+    parser.add_argument("--injected", action="store_true")
     given = parser.parse_args()
+    if given.injected:
+        print_injected(watch(DriftRule()))
+        return
     heads = ("method", "false alarms, chosen on", "held out", "per 10,000 steps", "within 30 steps")
     heads += ("too early", "delay, median", "95 %")
     print(f"| {' | '.join(heads)} |")

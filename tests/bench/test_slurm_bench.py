@@ -12,6 +12,7 @@ import pytest
 
 from tests.lab.slurm_labs import TOOL, slurm_lab
 from tests.launch.run.playing import left_of
+from tests.launch.run.small_disks import fill, small_disk
 
 pytestmark = [
     pytest.mark.requires("netns"),
@@ -38,9 +39,9 @@ def lab(two):
     two.idle()
 
 
-def measured(lab, folder, *words, code=0):
+def measured(lab, folder, *words, code=0, settings=()):
     """Return the result of a bench that left with a code."""
-    done = lab.run(*TOOL, "bench", *words, cwd=folder, timeout=580)
+    done = lab.run("env", *settings, *TOOL, "bench", *words, cwd=folder, timeout=580)
     assert done.returncode == code, done.stderr[-2000:]
     return json.loads(done.stdout)
 
@@ -78,13 +79,13 @@ def is_left(record):
 def test_collectives_run_over_the_links_of_the_lab_and_are_proved(lab, tmp_path):
     before = lab.sent_bytes(1, "eth0")
     words = ("collectives", "all_reduce", "all_gather", "--sizes", "64KiB", "--repeats", "5", "--calls", "2")
-    result = measured(lab, tmp_path, *words, *TWO)
+    result = measured(lab, tmp_path, *words, *TWO, settings=["GLOO_SOCKET_IFNAME=eth0"])
     assert (result["place"], result["backend"], result["ranks"]) == ("slurm", "gloo", 4)
     assert all(row["wrong"] == 0 and len(row["time"]["samples_s"]) == 5 for row in result["rows"])
     (run,) = result["runs"]
     assert run["hosts"] == ["n0", "n1"]
     assert [check["is_as_planned"] for check in run["checks"]] == [True] * len(run["checks"])
-    assert len(run["checks"]) >= 3
+    assert {check["what"] for check in run["checks"]} == {"world size", "hosts", "environment", "interface"}
     # One all-reduce of 64 KiB by four ranks sends 1.5 times that over the link from node 1.
     assert lab.sent_bytes(1, "eth0") - before > 10 * 1.5 * 65_536
 
@@ -126,6 +127,28 @@ def test_rank_that_is_killed_ends_the_bench(lab, tmp_path):
     assert (process.returncode in (1, 4), record["outcome"]) == (True, "failed"), said
     assert f"rank {ranks[-1]['rank']}" in record["reason"], record["reason"]
     assert is_left(record) == []
+
+
+def test_node_that_is_lost_ends_the_bench(lab, tmp_path):
+    process = started(lab, tmp_path)
+    with lab.without_node(1):
+        _, said = process.communicate(timeout=150)
+        record = record_in(tmp_path)
+        assert record["outcome"] in ("failed", "silent"), said
+        assert "n1" in record["reason"], record["reason"]
+        assert is_left(record) == []
+
+
+def test_full_disk_ends_the_bench(tmp_path):
+    with small_disk(tmp_path, size_mib=100) as disk, slurm_lab(f"e{os.getpid()}", nodes=2, gpus=2) as lab:
+        process = started(lab, disk)
+        fill(disk)
+        _, said = process.communicate(timeout=90)
+        record = record_in(disk)
+        assert (process.returncode in (1, 4), record["outcome"]) == (True, "failed"), said
+        assert "No space left on device" in record["reason"]
+        assert is_left(record) == []
+        lab.idle()
 
 
 def test_interrupt_cancels_the_job(lab, tmp_path):

@@ -284,3 +284,47 @@ def test_verdicts_of_the_log_are_written_for_ci(file, measure, capsys, kind, wor
     assert word in told
     assert "all-reduce" in told
     assert status(capsys)["head"]["digest"] in told
+
+
+WATCHED = """\
+linkwise: rollout/1
+name: watched
+owner: fabric-team
+change: {what: a try, kind: settings}
+scope: {cluster: "dgx-h100:1", place: local}
+control: {settings: {A: "1"}}
+candidate: {settings: {A: "2"}}
+objectives:
+  - name: step-time
+    dimension: throughput
+    metric: train.step_time
+    workload: {kind: training, cut: ddp, steps: 20}
+    compare: [{to: floor, at_most: BAR}]
+    why: a test
+    by: fabric-team
+    review_by: 2999-01-01
+  - name: bandwidth
+    dimension: throughput
+    metric: collective.busbw
+    workload: {kind: collectives, operations: [all_reduce], sizes: [1 GiB]}
+    compare: [{to: floor, at_least: 1 GB/s}]
+    why: a test
+    by: fabric-team
+    review_by: 2999-01-01
+steps: [{name: one, target: {nodes: 1}, objectives: [step-time, bandwidth]}]
+rollback: {to: control, verify: [step-time]}
+incident: {page: mira, runbook: r.md, collect: [decisions]}
+"""
+
+
+@pytest.mark.parametrize(("bar", "code"), [("1 s", ExitCode.DONE), ("100 ms", ExitCode.AGAINST)])
+def test_a_watched_job_is_held_to_the_objectives_of_the_file(tmp_path, capsys, bar, code):
+    (tmp_path / "rollout.yaml").write_text(WATCHED.replace("BAR", bar))
+    (tmp_path / "job.log").write_text(
+        "".join(f"step {n} loss 2.1 time 0.5 s tokens/s 2000\n" for n in range(1, 200))
+    )
+    words = ["watch", "--replay", str(tmp_path / "job.log"), "--no-drift"]
+    assert cli.run([*words, "--objectives", str(tmp_path / "rollout.yaml")]) == code
+    told = capsys.readouterr()
+    assert "step-time: train.step_time" in told.out
+    assert "bandwidth: a watched job does not show the median of collective.busbw" in told.err

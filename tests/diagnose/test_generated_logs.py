@@ -17,6 +17,9 @@ _SURE = tuple(Confidence)
 _STRIDE = 6
 """In the quick tests each case meets one form in six, another for each case; `full` tests meet all."""
 
+_OF_GLOO = {"elastic_store", "link_down", "node_lost", "rank_frozen", "rank_killed", "slow_link", "slow_node"}
+"""What NCCL prints nothing of: jobs that had these are recorded, see test_gloo_logs."""
+
 
 @cache
 def _all():
@@ -49,7 +52,7 @@ def test_every_cause_has_three_logs_of_two_release_series_and_near_misses():
             logs[case.cause] += 1
             series[case.cause].add(tuple(case.release.split(".")[:2]))
     for causes in FAMILIES.values():
-        for cause in causes:
+        for cause in causes.keys() - _OF_GLOO:
             assert logs[cause] >= 3, cause
             assert len(series[cause]) >= 2, cause
             assert near[cause] >= 1 or cause == "harmless", cause

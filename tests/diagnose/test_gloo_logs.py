@@ -64,6 +64,10 @@ def test_every_recording_is_expected():
     assert {path.name for path in _LOGS.iterdir() if path.is_dir()} == set(EXPECTED)
 
 
+def test_every_fault_has_a_recording():
+    assert {cause for _, causes, _ in EXPECTED.values() for cause in causes} >= FAULTS
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_recorded_job_is_told_rightly(name):
     verdict, causes, where = EXPECTED[name]
@@ -238,6 +242,114 @@ def test_every_way_to_the_wrong_interface_is_told(line, words):
     assert words in found[0].explanation
 
 
+@pytest.mark.parametrize(
+    ("lines", "cause", "confidence"),
+    [
+        (
+            (
+                "W api.py:719] Received 1 death signal, shutting down workers\n"
+                "W api.py:900] Sending process 85005 closing signal SIGHUP\n"
+            ),
+            "remote_exit",
+            "high",
+        ),
+        ("W api.py:719] Received 15 death signal, shutting down workers\n", "remote_exit", "medium"),
+        (
+            (
+                "WARNING:torch.distributed.elastic.rendezvous.dynamic_rendezvous:The node 'a_1_0' has failed to shutdown"
+                " the rendezvous 'b' due to an error of type RendezvousConnectionError.\n"
+            ),
+            "bootstrap",
+            "low",
+        ),
+        (
+            (
+                "RuntimeError: Gloo connectFullMesh failed with [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no"
+                " error\n"
+            ),
+            "socket_ifname",
+            "low",
+        ),
+        (
+            (
+                "Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:152] timed out connecting: SO_ERROR: No"
+                " route to host, remote=[10.2.3.4]:30111\n"
+            ),
+            "firewall",
+            "medium",
+        ),
+        (
+            (
+                "Gloo connectFullMesh failed with [gloo/transport/tcp/pair.cc:152]\n  timed out connecting: SO_ERROR:"
+                " Connection refused, remote=[127.0.0.1]:12345\n  (rank=8, size=16, local=[127.0.0.1])\n"
+            ),
+            "socket_ifname",
+            "low",
+        ),
+        ("RuntimeError: [gloo/transport/tcp/pair.cc:176] bind: Address already in use\n", "ports", "high"),
+        (
+            (
+                "[/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:769] connect [127.0.1.1]:25472: Connection"
+                " refused\n"
+            ),
+            "socket_ifname",
+            "high",
+        ),
+        (
+            "[ERROR] [launch.py:321] ['python', 'train.py'] exits with return code = -9\n",
+            "remote_exit",
+            "medium",
+        ),
+        (
+            "slurmstepd: error: *** JOB 37 ON n5 CANCELLED AT 2021-03-15T18:00:46 DUE TO PREEMPTION ***\n",
+            "remote_exit",
+            "medium",
+        ),
+        (
+            "[enforce fail at ../gloo/transport/tcp/device.cc:208] ifa != nullptr. Unable to find interface for: x\n",
+            "socket_ifname",
+            "high",
+        ),
+        ("RuntimeError: DataLoader worker (pid 325) is killed by signal: Bus error.\n", "shm", "medium"),
+        ("This might be caused by insufficient shared memory (shm).\n", "shm", "high"),
+        ("api:failed (exitcode: -7) local_rank: 0 (pid: 3311) of binary: python\n", "shm", "medium"),
+        ("process 0 terminated with signal SIGSEGV\n", "remote_exit", "medium"),
+        (
+            "(raylet) A worker died or was killed while executing a task by an error\n",
+            "remote_exit",
+            "medium",
+        ),
+        ("  exitcode  : -11 (pid: 6421)\n", "remote_exit", "medium"),
+    ],
+)
+def test_lines_of_public_threads_are_told(lines, cause, confidence):
+    found = judged({"log": lines}).findings
+    assert [(each.cause, each.confidence.value) for each in found] == [(cause, confidence)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "W api.py:753] Received 2 death signal, shutting down workers\n",
+        "W api.py:753] Received 15 death signal, shutting down workers\n[rank1]: ValueError: 7 classes\n",
+        "The node 'a' has failed to shutdown the rendezvous 'b'\nfailed (exitcode: 1) local_rank: 0 (pid: 7) of x\n",
+        "[E ProcessGroupGloo.cpp:138] Gloo connectFullMesh failed with Connection reset by peer\n",
+        "process 0 terminated with signal SIGTERM\n",
+        "slurmstepd: error: *** JOB 37 ON n5 CANCELLED AT 2021-03-15T18:00:46 DUE TO TIME LIMIT ***\n",
+        "[gloo/transport/tcp/pair.cc:799] connect [172.31.71.170]:13195: Connection refused\n",
+        "[INFO] [launch.py:315:sigkill_handler] Killing subprocess 1080504\n",
+        "  exitcode  : -6 (pid: 6421)\n",
+        "  exitcode  : -15 (pid: 6421)  (SIGTERM)\n",
+        (
+            "[trainer22|6]:RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 1800000ms for recv"
+            " operation to complete\n"
+        ),
+    ],
+)
+def test_lines_that_follow_from_something_else_are_no_cause(lines):
+    assert causes_of({"log": lines}) == []
+
+
 def test_a_warning_of_loopback_alone_is_no_fault():
     warned = "[W] Warning: Unable to resolve hostname to a (local) address. Using the loopback address as fallback.\n"
     assert causes_of({"log": warned + steps([0.7] * 6)}) == []
@@ -249,3 +361,9 @@ def test_a_rank_that_found_nobody_on_its_own_host_is_no_wrong_interface():
         " out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:17308\n"
     )
     assert causes_of({"log": line}) == []
+
+
+def test_a_job_that_ran_until_it_was_told_to_end_is_well(job, doctor):
+    found = doctor(job().healthy().raw("W api.py:719] Received 15 death signal, shutting down workers"))
+    assert (str(found.verdict), found.findings) == ("healthy", ())
+    assert found.reason.endswith("; its launcher was told to end (SIGTERM)")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -84,6 +85,21 @@ class SlurmLab:
         put.watch(step)
         return put
 
+    @contextmanager
+    def without_node(self, node):
+        """Take a node away: its links, that to the controller, and its slurmd; bring it back at the end."""
+        fault = self.fault("link-down", node)
+        port = ("ip", "-n", switch_namespace(self.name), "link", "set", f"m{node}")
+        self.ground.shell((*port, "down"), "")
+        for daemon in self.processes("slurmd", node):
+            os.kill(daemon, signal.SIGKILL)
+        try:
+            yield
+        finally:
+            fault.mend()
+            self.ground.shell((*port, "up"), "")
+            slurm_up(self.name, ground=self.ground)
+
     def idle(self):
         """Wait until no job is there and every node is free again."""
         until = time.monotonic() + 45
@@ -119,7 +135,7 @@ def left_of(name):
         if f"/{name}/slurm".encode() in words and int(entry.name) != os.getpid():
             found.append(f"{entry.name} {comm(entry.name)}")
     found += [str(path) for path in (HOME / name,) if path.exists()]
-    return found + [str(path) for path in Path("/sys/fs/cgroup").glob("**/slurm*") if path.is_dir()]
+    return found + [str(path) for path in Path("/sys/fs/cgroup").glob("**/slurm_n[0-7]") if path.is_dir()]
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from linkwise.cli.main import run
+from linkwise.errors import ExitCode
 from linkwise.lab.slurm_files import network_batches, slurm_texts
 from tests.lab.test_design import cluster, design_of
 
@@ -64,3 +66,10 @@ def test_control_groups_are_those_of_the_machine_and_hold_nothing(has_v2, plugin
 def test_network_of_slurm_is_inside_the_lab():
     lines = [line for batch in network_batches("x", design_of(cluster(nodes=2))) for line in batch.lines]
     assert all("netns lw-x-" in line for line in lines if line.startswith("link add"))
+
+
+def test_without_root_it_says_so(monkeypatch, capsys):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    for words in (["up"], ["down"], ["status"], ["shell", "sinfo"]):
+        assert run(["lab", "slurm", *words]) == ExitCode.WRONG_INPUT
+        assert "which takes root; use sudo" in capsys.readouterr().err

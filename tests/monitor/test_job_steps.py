@@ -103,7 +103,7 @@ def test_a_silence_between_steps_is_found_by_the_clock_of_the_log():
 
 def test_a_rate_becomes_a_time_by_the_clock_of_the_log():
     text = "".join(
-        f"[rank0]:{_clock(2 * each)}- root - INFO - step: {each:>2}  loss:  3.2  memory: 60GiB  tps: 4,096\n"
+        f"[rank0]:{_clock(2 * each)}- root - INFO - step: {each:>2}  loss:  3.2  memory: 60GiB  tps: 4,096  mfu: 40.70%\n"
         for each in range(1, 31)
     )
     steps, taken = _fed(("a", text.encode()))
@@ -114,7 +114,7 @@ def test_a_rate_becomes_a_time_by_the_clock_of_the_log():
 
 
 def test_stated_tokens_make_times_at_once():
-    text = b"[rank0]:step:  1  loss:  3.2  tps: 4,096\n"
+    text = b"[rank0]:step:  1  loss:  3.2  tps: 4,096  mfu: 40.70%\n"
     steps, _ = _fed(("a", text), tokens_per_step_per_gpu=8192.0, tokens_per_step=32768.0)
     assert steps.count == 1
     assert steps.tokens_rates.median == pytest.approx(16384)

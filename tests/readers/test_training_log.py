@@ -1,5 +1,6 @@
 """Steps of training logs, two releases of each framework."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from linkwise.errors import InputError
-from linkwise.readers.training_log import is_training_log, parse_training_log
+from linkwise.readers.training_log import is_training_log, parse_training_log, steps_of_lines
 
 LOGS = Path(__file__).parent.parent / "data" / "training_logs"
 STEP_S = 4.4
@@ -107,3 +108,19 @@ def test_any_text_is_refused_or_read(text):
         )
     except InputError:
         return
+
+
+@pytest.mark.parametrize(
+    ("line", "loss"),
+    [
+        ("step 3 loss 5.7431 time 0.1 s tokens/s 10", 5.7431),
+        ("step 3 loss nan time 0.1 s tokens/s 10", math.nan),
+        (" iteration       30/     100 | elapsed time per iteration (ms): 12.5 | lm loss: 1.05E+01 | grad norm: 1.2 |", 10.5),
+        (" iteration       30/     100 | elapsed time per iteration (ms): 12.5 | lm loss: 1.05", None),  # cut short
+        ("step: 10  loss:  7.1234  memory: 1.0GiB(1%)  tps: 1,000  tflops: 1.0  mfu: 1.0%", 7.1234),
+        ("Training epoch 0, iteration 1/9 | lr: 1e-6 | global_batch_size: 8 | global_step: 1 | reduced_train_loss: 10.5 | train_step_timing in s: 2.5", 10.5),
+    ],
+)  # fmt: skip
+def test_loss_is_as_printed_where_what_is_behind_it_is_there_too(line, loss):
+    (_, step), = steps_of_lines(line)  # fmt: skip
+    assert step.loss == pytest.approx(loss, nan_ok=True) if loss is not None else step.loss is None

@@ -4,14 +4,18 @@ import datetime as dt
 import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from linkwise.errors import ExitCode, InputError
-from linkwise.rollout import actions
-from linkwise.rollout.carrying import roll_back
-from linkwise.rollout.deciding import Said, approve, suspend, waive
-from linkwise.rollout.decisions import BOOKKEEPING, Kind
+from linkwise.rollout.canonical import canonical_text
+from linkwise.rollout.carrying import actions
+from linkwise.rollout.carrying.carrying import roll_back
+from linkwise.rollout.carrying.deciding import Said, approve, suspend, waive
+from linkwise.rollout.carrying.progress import Cause, progress_of
+from linkwise.rollout.carrying.resuming import accept_file, resume
+from linkwise.rollout.carrying.standing import Standing, exit_code_of, standing_of
 from linkwise.rollout.plan import (
     Against,
     Configuration,
@@ -22,11 +26,10 @@ from linkwise.rollout.plan import (
     Sampling,
     Severity,
 )
-from linkwise.rollout.progress import Cause, progress_of
-from linkwise.rollout.resuming import accept_file, resume
 from linkwise.rollout.runs import RunState, Side
-from linkwise.rollout.standing import Standing, exit_code_of, standing_of
-from linkwise.rollout.verification import flaws_of
+from linkwise.rollout.store.decisions import BOOKKEEPING, Kind
+from linkwise.rollout.store.kept_configuration import put_back
+from linkwise.rollout.store.verification import flaws_of
 from tests.rollout.making import DIGESTS, at_least, objective
 from tests.rollout.simulated import METRIC, Clock, Processes, carry, ground, holder, steps, three_steps
 
@@ -608,8 +611,6 @@ def test_files_of_a_configuration_come_back_as_they_were_kept(tmp_path):
         def measure(self, request):
             job.write_text("model: spoiled\n")
             if request.side is Side.PROMOTED:
-                from pathlib import Path
-
                 path = Path(request.configuration.job)
                 seen["job"], seen["model"] = path.read_text(), (path.parent / "../models/m.json").read_text()
             return super().measure(request)
@@ -637,3 +638,40 @@ def test_a_measure_cannot_say_that_its_run_was_another_one(tmp_path):
         assert run.step == "one"
         assert run.configuration == DIGESTS[run.side]
         assert run.samples[METRIC]
+
+
+def test_a_run_that_another_host_keeps_is_left_to_it_unless_that_is_lost(tmp_path):
+    class Killed(Processes):
+        def measure(self, request):
+            if len(self.measured) == 2:
+                raise KeyboardInterrupt
+            return super().measure(request)
+
+    first = replace(ground(tmp_path, one_step(), measure=Killed()), host="login-1")
+    with pytest.raises(KeyboardInterrupt):
+        carry(first)
+    there = replace(ground(tmp_path, one_step()), host="login-2", runs=tmp_path / "other-runs")
+    with pytest.raises(InputError, match=r"was started on login-1 .* give --lost-host login-1"):
+        carry(there)
+    assert carry(replace(there, lost_hosts=frozenset({"login-1"}))).progress.is_promoted
+    states = [run.state for run in there.store.record("change").runs]
+    assert states.count(RunState.CUT) == 1
+
+
+def kept_with(name):
+    return canonical_text(
+        {"digest": "x", "settings": {}, "layout": {}, "python": "", "command": [], "job": "j", "script": "",
+         "files": {name: "no"}}
+    )  # fmt: skip
+
+
+def test_a_kept_file_with_a_whole_path_is_refused(tmp_path):
+    with pytest.raises(InputError, match="outside"):
+        put_back(kept_with(str(tmp_path / "elsewhere")), tmp_path / "home")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("ups", range(1, 7))
+def test_a_kept_file_above_its_job_stays_in_the_folder(tmp_path, ups):
+    put_back(kept_with("../" * ups + "model.json"), tmp_path / "home")
+    assert [path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("model.json")] == ["home"]

@@ -7,11 +7,11 @@ import pytest
 
 from linkwise.cli.main import run as command
 from linkwise.cluster import load_cluster
-from linkwise.rollout.checking import check_rollout
-from linkwise.rollout.checking_power import StatedNoise, objective_powers, power_remarks
+from linkwise.rollout.document.reading import parse_rollout
+from linkwise.rollout.gates.checking import check_rollout
+from linkwise.rollout.gates.checking_power import StatedNoise, objective_powers, power_remarks
+from linkwise.rollout.gates.remark import Level
 from linkwise.rollout.plan import Against
-from linkwise.rollout.reading import parse_rollout
-from linkwise.rollout.remark import Level
 from tests.rollout.making import at_least, at_most, objective, rollout
 
 _ROOT = Path(__file__).parents[2]
@@ -50,6 +50,10 @@ def test_example_has_no_fault_and_no_warning():
         ([("to: control, at_least: 97 %", "to: floor, at_least: 0 GB/s")], Level.FAULT, "objectives.0.compare.0", "it can never fail"),
         ([("at_least: 75 %", "at_least: 20 %")], Level.WARNING, "objectives.0.compare.1", "5 times worse"),
         ([("at_most: 110 %", "at_most: 300 %")], Level.WARNING, "objectives.1.compare.0", "3 times worse"),
+        ([("to: control, at_least: 97 %", "to: floor, at_least: 100 GB/s")], Level.WARNING, "objectives.0.compare.0", "catches a breakdown only"),
+        ([("to: control, at_least: 97 %", "to: floor, at_least: 3 TB/s")], Level.WARNING, "objectives.0.compare.0", "no run would meet this bar"),
+        ([("to: control, at_most: 110 %", "to: floor, at_most: 1 s")], Level.WARNING, "objectives.1.compare.0", "catches a breakdown only"),
+        ([("to: control, at_most: 110 %", "to: floor, at_most: 1 us")], Level.WARNING, "objectives.1.compare.0", "no run would meet this bar"),
         ([("sizes: .1 GiB, 4 GiB.", "sizes: [8 B, 4 GiB]")], Level.WARNING, "objectives.0.workload.sizes", "so far apart"),
         ([("operations: .all_reduce.", "operations: [all_reduce, broadcast]")], Level.WARNING, "objectives.0.workload.operations", "hides one"),
         ([("kind: job, steps: 50}\n    compare", "kind: job, steps: 50}\n    aggregate: p99\n    compare")],
@@ -85,6 +89,7 @@ def test_lint_tells(changes, level, key, says):
         [("rehearsed: .*", "rehearsed: 2026-11-30")],
         [("at_least: 75 %", "at_least: 50 %")],
         [("sizes: .1 GiB, 4 GiB.", "sizes: [1 GiB, 64 GiB]")],
+        [("to: control, at_least: 97 %", "to: floor, at_least: 300 GB/s")],
     ],
 )
 def test_lint_is_quiet_on_near_misses(changes):
@@ -145,7 +150,7 @@ def test_check_reads_standard_input_and_exits_with_one_on_a_fault(tmp_path, monk
     import io
     import sys
 
-    text = (_ROOT / "src/linkwise/rollout/template.yaml").read_text(encoding="utf-8")
+    text = (_ROOT / "src/linkwise/rollout/document/template.yaml").read_text(encoding="utf-8")
 
     def check(given):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from linkwise.rollout.judging import judge_rollback, judge_step
+from linkwise.rollout.gates.judging import judge_rollback, judge_step
 from linkwise.rollout.plan import Against, Aggregate, Rollback, Severity, ValidRun
 from linkwise.rollout.runs import RunState, Side
 from linkwise.rollout.verdicts import Outcome
@@ -165,7 +165,7 @@ def test_loss_that_is_no_number_is_the_worst_loss(broken):
     ours = [(3.0, 2.0, broken)] * 5
     verdict = judged(turns(ours, [(3.0, 2.0, 1.5)] * 5, metric="train.loss", workload=JOB), plan)
     assert verdict.outcome is Outcome.FAIL
-    assert "Loss is no number of the control's" in verdict.objectives[0].sentence
+    assert "Loss is no number in half of 5 pairs of runs or more" in verdict.objectives[0].sentence
 
 
 def test_bandwidth_that_is_no_number_is_the_worst_bandwidth():

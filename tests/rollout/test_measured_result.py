@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from linkwise.errors import DocumentError
-from linkwise.rollout.measured_result import read_result
+from linkwise.rollout.measuring.measured_result import read_result
 
 # What `linkwise bench` and `linkwise launch` printed on one machine of two cores, with gloo.
 RESULTS = Path(__file__).parents[1] / "data" / "rollout" / "results"
@@ -79,6 +79,12 @@ def test_a_launch_leaves_out_its_warm_up():
     found = read_result(json.dumps(told))
     assert (found.is_done, found.is_as_planned) == (True, True)
     assert found.samples["train.step_time"] == tuple(step["time_s"] for step in told["samples"][2:])
+
+
+def test_a_launch_keeps_losses_that_are_no_number():
+    told = _told("launch")
+    told["samples"] = [{**step, "loss": "NaN"} for step in told["samples"]]
+    assert all(map(math.isnan, read_result(json.dumps(told)).samples["train.loss"]))
 
 
 def test_a_launch_that_was_not_as_planned_says_what():

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.rollout.redaction import Redactor
+from linkwise.rollout.carrying.redaction import Redactor
 
 NAMES = {
     "host": ["gpu-node-17", "gpu-node-17.hpc.example.org", "login.cluster.local"],
@@ -83,6 +83,24 @@ def test_a_known_name_in_a_path_of_the_system_is_taken_out():
 def test_redacted_json_is_json():
     text = json.dumps({"path": "/home/mira/x", "hosts": ["node7"], "note": 'said "10.1.2.3"'})
     assert json.loads(Redactor(known={"host": ["node7"]}).redact(text))["hosts"] == ["host-1"]
+
+
+@pytest.mark.parametrize("name", [name for names in NAMES.values() for name in names] + ["m\u00fcller"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_no_name_hides_behind_the_escapes_of_json(name, depth):
+    text = f"first\n{name}\t{name}\n"
+    for _ in range(depth):
+        text = json.dumps({"text": text, name: [text]})
+    for given_text in (text, f"a log line with {text}", f"{text}\n{text}\n", json.dumps([text], indent=2)):
+        told = Redactor(known={"user": ["mira", "m\u00fcller"], "host": ["gpu-node-17"]}).redact(given_text)
+        assert name not in told
+        assert json.dumps(name)[1:-1] not in told or given_text.startswith("a log")
+
+
+def test_json_keeps_its_meaning_but_for_names():
+    value = {"a": [1, 2.5, None, True, "node7"], "b": {"text": '{"c": "node7"}'}, "node7": 3}
+    told = json.loads(Redactor(known={"host": ["node7"]}).redact(json.dumps(value)))
+    assert told == {"a": [1, 2.5, None, True, "host-1"], "b": {"text": '{"c": "host-1"}'}, "host-1": 3}
 
 
 @given(st.text(), st.sampled_from([name for names in NAMES.values() for name in names]), st.text())

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from linkwise.errors import InputError, LinkwiseError
-from linkwise.rollout.decisions import Kind, LogHead, seal, unseal
 from linkwise.rollout.exports.decision_log import log_json, parse_log
-from linkwise.rollout.signing import read_private_key, read_public_keys
-from linkwise.rollout.store import Store
-from linkwise.rollout.verification import LogRow, flaws_of
+from linkwise.rollout.store.decisions import Kind, LogHead, seal, unseal
+from linkwise.rollout.store.signing import read_private_key, read_public_keys
+from linkwise.rollout.store.store import Store
+from linkwise.rollout.store.verification import LogRow, flaws_of
 from tests.rollout.simulated import Processes, carry, ground, three_steps
 
 ROWS = {
@@ -113,17 +113,19 @@ def cells(folder):
                     yield table, column, row, data
 
 
-def is_caught_in_store(folder):
+def is_caught_in_store(folder, store=None):
+    """Return whether a store is refused or its log has flaws; an open one is not opened anew."""
     try:
-        store = Store(str(folder / "store.sqlite"))
+        there = store or Store(str(folder / "store.sqlite"))
     except LinkwiseError:
         return True
     try:
-        return bool(flaws_of(store.contents("change")))
+        return bool(flaws_of(there.contents("change")))
     except LinkwiseError:
         return True
     finally:
-        store.close()
+        if store is None:
+            there.close()
 
 
 @pytest.mark.parametrize("per_column", [6, pytest.param(10**9, marks=pytest.mark.full)])
@@ -135,16 +137,19 @@ def test_every_changed_byte_of_a_row_of_the_store_is_caught(promoted, tmp_path, 
     for table, column, row, data in cells(promoted):
         by_column.setdefault((table, column), []).extend((row, data, place) for place in range(len(data)))
     assert len(by_column) == sum(map(len, ROWS.values()))
-    for (table, column), found in by_column.items():
-        for row, data, place in draw.sample(found, min(per_column, len(found))):
-            other = changed(data, place, draw.randrange(8))
-            with closing(sqlite3.connect(file, isolation_level=None)) as connection:
-                connection.execute("PRAGMA foreign_keys=OFF")
-                statement = f"UPDATE OR IGNORE {table} SET {column} = CAST(? AS TEXT) WHERE rowid = ?"
-                if not connection.execute(statement, (other, row)).rowcount:
-                    continue
-                assert is_caught_in_store(tmp_path), (table, column, row, data, other)
-                connection.execute(statement, (data, row))
+    store = Store(str(file))
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys=OFF")
+        connection.execute("PRAGMA synchronous=OFF")
+        for (table, column), found in by_column.items():
+            opened = None if table == "linkwise_meta" else store
+            statement = f"UPDATE OR IGNORE {table} SET {column} = CAST(? AS TEXT) WHERE rowid = ?"
+            for row, data, place in draw.sample(found, min(per_column, len(found))):
+                other = changed(data, place, draw.randrange(8))
+                if connection.execute(statement, (other, row)).rowcount:
+                    assert is_caught_in_store(tmp_path, opened), (table, column, row, data, other)
+                    connection.execute(statement, (data, row))
+    store.close()
     assert not is_caught_in_store(tmp_path)
 
 

@@ -38,6 +38,10 @@ _TIMERS: Mapping[str, tuple[tuple[str, tuple[str, ...], tuple[tuple[str, ...], .
         ),
         ("optimizer", ("optimizer",), (("optimizer",),)),
     ),
+    "linkwise bench": (
+        ("forward and backward", (*_PASSES, "data"), (("forward", "backward"), ("schedule",))),
+        ("optimizer", ("optimizer",), (("optimizer",),)),
+    ),
 }
 """Phase, parts of the estimate, and the timers that tell it, by framework."""
 

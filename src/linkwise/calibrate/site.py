@@ -209,6 +209,8 @@ def _check_bench(record: BenchRecord, path: str) -> None:
     if bad or not record.outcomes:
         ended = f"ended as {bad[0]}" if bad else "names no run"
         message = f"{ended}; a run that did not end well is not used"
+    elif record.unlike:
+        message = f"is of a run that is invalid ({record.unlike[0]}); it is not used"
     elif any(row.wrong for row in record.rows):
         message = "has wrong results; times of a collective that computes wrongly are not used"
     elif record.backend not in ("nccl", "nccl-tests"):

@@ -15,6 +15,7 @@ from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.readers.bench_record import is_bench_record
 from linkwise.readers.json_text import looks_like_json
 from linkwise.readers.kineto import is_kineto
+from linkwise.readers.launch_record import is_launch_record
 from linkwise.readers.training_log import is_training_log
 
 __all__ = ["LARGEST_BYTES", "SiteFile", "SiteFileKind", "read_site_file"]
@@ -32,6 +33,7 @@ class SiteFileKind(StrEnum):
     TRAINING_LOG = "training log"
     KINETO = "Kineto trace"
     BENCH = "bench record"
+    LAUNCH = "launch record"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def read_site_file(path: str) -> SiteFile:
     Parameters
     ----------
     path
-        The file, which may be compressed with gzip; ``-`` is standard input.
+        The file, which may be compressed with gzip; ``-`` is standard input, a run folder its record.
 
     Raises
     ------
@@ -88,7 +90,8 @@ def _bytes(path: str) -> bytes:
         if path == "-":
             data = sys.stdin.buffer.read(LARGEST_BYTES + 1)
         else:
-            with Path(path).open("rb") as file:
+            target = Path(path)
+            with (target / "record.json" if target.is_dir() else target).open("rb") as file:
                 data = file.read(LARGEST_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = (getattr(error, "strerror", None) or str(error)).lower()
@@ -109,8 +112,14 @@ def _unpacked(data: bytes, path: str) -> bytes:
 
 
 def _kind(text: str, path: str) -> SiteFileKind:
+    if not text.strip():
+        raise _refused(
+            path, "is empty: nothing was measured, or nothing written; look at the run that made it"
+        )
     if is_bench_record(text):
         return SiteFileKind.BENCH
+    if is_launch_record(text):
+        return SiteFileKind.LAUNCH
     if is_kineto(text):
         return SiteFileKind.KINETO
     if is_training_log(text):
@@ -119,8 +128,8 @@ def _kind(text: str, path: str) -> SiteFileKind:
         return SiteFileKind.NCCL_TESTS
     raise _refused(
         path,
-        "is none of: output of nccl-tests, JSON of linkwise bench, a log of Megatron-LM, NeMo, torchtitan "
-        "or DeepSpeed with the times of steps, a trace of PyTorch's profiler",
+        "is none of: output of nccl-tests, JSON of linkwise bench, the record of linkwise launch, a log of "
+        "Megatron-LM, NeMo, torchtitan or DeepSpeed with the times of steps, a trace of PyTorch's profiler",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,8 @@ from linkwise.cluster.growth import first_gpus
 from linkwise.errors import DocumentError, Fault, InputError
 from linkwise.estimate.job_inputs import checked_layout, fixed_columns, layout_columns
 from linkwise.readers.kineto import KinetoTrace, parse_kineto
-from linkwise.readers.training_log import LoggedStep, TrainingLog, parse_training_log
+from linkwise.readers.launch_record import LaunchedRun, parse_launch_record
+from linkwise.readers.training_log import LoggedStep, TrainingLog, is_training_log, parse_training_log
 
 if TYPE_CHECKING:
     from linkwise.cluster import Cluster
@@ -27,6 +28,8 @@ __all__ = [
     "EXPOSED_TERMS",
     "LEAST_STEPS",
     "SiteRun",
+    "check_same_job",
+    "launched_run",
     "layout_words",
     "read_site_run",
     "run_cluster",
@@ -107,6 +110,8 @@ def read_site_run(file: SiteFile, job: Job, layout: Layout) -> SiteRun:
     """
     if file.kind is SiteFileKind.KINETO:
         return _of_trace(parse_kineto(file.text, path=file.path), file.path)
+    if file.kind is SiteFileKind.LAUNCH:
+        return launched_run(file, job, layout)
     if file.kind is SiteFileKind.TRAINING_LOG:
         return _of_log(parse_training_log(file.text, path=file.path), file.path, job, layout)
     raise _refused(file.path, f"holds {file.kind}, which is of no job; give it without JOB=")
@@ -218,21 +223,95 @@ def _of_log(log: TrainingLog, path: str, job: Job, layout: Layout) -> SiteRun:
                 f"{job.global_batch}; give the job that was run, or the part of the log that is of it",
             )
     times = [_step_time_s(step, job, layout) for step in log.steps]
-    first = max(int(WARM_UP * len(times)), min(3, len(times) - LEAST_STEPS))
-    steady = times[max(first, 0) :]
-    if len(steady) < LEAST_STEPS:
-        raise _refused(path, f"holds {len(times)} steps; at least {LEAST_STEPS} after the first are needed")
-    names = dict.fromkeys(name for step in log.steps for name in step.phases_s)
-    phases = tuple(
-        (name, float(np.median([step.phases_s[name] for step in log.steps if name in step.phases_s])))
-        for name in names
-    )
+    steady = _steady(times, path)
     return SiteRun(
         source=log.framework,
         step_times_s=tuple(steady),
         left_out=len(times) - len(steady),
-        phases_s=phases,
+        phases_s=_phases(log),
     )
+
+
+def _phases(log: TrainingLog) -> tuple[tuple[str, float], ...]:
+    names = dict.fromkeys(name for step in log.steps for name in step.phases_s)
+    return tuple(
+        (name, float(np.median([step.phases_s[name] for step in log.steps if name in step.phases_s])))
+        for name in names
+    )
+
+
+def launched_run(file: SiteFile, job: Job, layout: Layout, *, output: str = "") -> SiteRun:
+    """Return the steady step of a launched job.
+
+    Parameters
+    ----------
+    file
+        Its record.
+    job
+        What was run.
+    layout
+        How it was cut, its data degree filled.
+    output
+        What it printed, in which some frameworks tell the times of phases.
+
+    Raises
+    ------
+    DocumentError
+        If it is invalid, of another job, or holds too few steps.
+    """
+    run = parse_launch_record(file.text, path=file.path)
+    check_same_job(run, file.path, job, layout)
+    verdict, reason = run.hindrance
+    if verdict:
+        raise _refused(file.path, f"is not used ({verdict}): {reason}")
+    steady = tuple(_steady(run.step_times_s, file.path))
+    left_out = len(run.step_times_s) - len(steady)
+    told = parse_training_log(output) if is_training_log(output) else None
+    return SiteRun(
+        source="linkwise launch" if told is None else told.framework,
+        step_times_s=steady,
+        left_out=left_out,
+        phases_s=() if told is None else _phases(told),
+    )
+
+
+def check_same_job(run: LaunchedRun, path: str, job: Job, layout: Layout) -> None:
+    """Refuse the record of another job than the one that is named.
+
+    Parameters
+    ----------
+    run
+        What the record tells.
+    path
+        The record, for messages.
+    job, layout
+        What is named, and how it is cut.
+
+    Raises
+    ------
+    DocumentError
+        If it had other ranks, or another batch.
+    """
+    ranks = layout.model_parallel * (layout.data or 1)
+    if run.ranks != ranks:
+        raise _refused(
+            path, f"is of {run.ranks} ranks, the layout of {ranks}; name the job that was launched"
+        )
+    if run.tokens_per_step != job.tokens_per_step:
+        raise _refused(
+            path,
+            f"is of a job of {run.tokens_per_step:,} tokens a step, this one has {job.tokens_per_step:,}; "
+            "name the job that was launched",
+        )
+
+
+def _steady(times: Sequence[float], path: str) -> Sequence[float]:
+    """Return the steps that count: without the first, which compile, allocate and connect."""
+    first = max(int(WARM_UP * len(times)), min(3, len(times) - LEAST_STEPS))
+    steady = times[max(first, 0) :]
+    if len(steady) < LEAST_STEPS:
+        raise _refused(path, f"holds {len(times)} steps; at least {LEAST_STEPS} after the first are needed")
+    return steady
 
 
 def _step_time_s(step: LoggedStep, job: Job, layout: Layout) -> float:

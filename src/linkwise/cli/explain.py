@@ -32,7 +32,8 @@ __all__ = ["explain"]
     "--against",
     "record",
     metavar="RECORD",
-    help="Set a measured run beside the estimate: a training log, or a trace of PyTorch's profiler.",
+    help="Set a measured run beside the estimate: a record of launch or bench, a training log, or a trace of "
+    "PyTorch's profiler.",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def explain(
@@ -51,25 +52,38 @@ def explain(
     JOB and CLUSTER are as in plan. The layout is that of --layout or of the job; without one the best is
     searched for. Exit code 5: the layout does not fit, or none does and the closest is explained.
 
-    --against sets the steps of a log (Megatron-LM, NeMo, torchtitan, DeepSpeed) or of a profiler's trace
-    beside the estimate of the layout that ran, phase by phase, and names the one that is off. Exit code 1:
-    the run is slower than the interval of the estimate.
+    --against sets the steps of a log (Megatron-LM, NeMo, torchtitan, DeepSpeed), of a profiler's trace or of
+    a run folder of linkwise launch beside the estimate of the layout that ran, phase by phase, and names the
+    one that is off. Exit code 1: the run is slower than the interval of the estimate, or invalid, which is
+    said and not averaged; 3: it cannot be compared.
+
+    A record of linkwise bench (collectives or training) is of no job: name the CLUSTER alone.
 
     \b
     linkwise explain examples/llama-70b.yaml examples/h100-256.yaml
     linkwise explain examples/llama-70b.yaml dgx-h100:32 --layout tensor=8,pipeline=4 --term tensor_s
     linkwise explain job.yaml cluster.yaml --against train.log
+    linkwise explain job.yaml cluster.yaml --against runs/my-job-20260301-101500
+    linkwise explain dgx-h100:1 --against bench.json
     """  # noqa: D301 (click reads \b as: do not wrap)
     if record is not None and term is not None:
         raise InputError(
             "--term has no effect beside --against, which compares the whole step; leave one out"
         )
+    file = None
+    if record is not None:
+        from linkwise.cli.explain_against import against_bench, against_run, is_of_bench, measured_file
+
+        file = measured_file(record)
+        if is_of_bench(file):
+            given = {**options, "layout": layout}
+            return against_bench(file, job, cluster, cluster_option, given, form=form)
     keys = None if layout is None else _layout_keys(layout)
     asked, there = read_job_and_cluster(job, cluster, cluster_option, options, layout=keys)
     if job is not None and keys is not None:
         asked = _with_layout(asked, keys, path=job)
-    if record is not None:
-        return _compared(asked, there, record, form=form)
+    if file is not None:
+        return against_run(asked, there, file, form=form, explained=_explained, estimated=_estimate)
     result = _explained(asked, there)
     if term is not None:
         result = _only(result, term)
@@ -91,35 +105,6 @@ def _explained(job: Job, cluster: Cluster) -> ExplainResult:
         sensitivities=sensitivities(job, cluster, estimate.layout),
         assumptions=assumptions_of(job, cluster),
     )
-
-
-def _compared(job: Job, cluster: Cluster, record: str, *, form: str) -> int:
-    """Print a measured run beside the estimate of its layout."""
-    from linkwise.calibrate.against import against
-    from linkwise.calibrate.site_files import read_site_file
-    from linkwise.calibrate.site_run import read_site_run, run_cluster
-    from linkwise.report.against_result import against_result, print_against
-
-    used, placed = run_cluster(job, cluster)
-    asked = replace(job, layout=placed)
-    run = read_site_run(read_site_file(record), asked, placed)
-    found = against(_estimate(asked, used), run)
-    result = _explained(asked, used).model_copy(update={"against": against_result(found, record=record)})
-    if form == "json":
-        from linkwise.report.results import published_json
-
-        click.echo(published_json(result))
-    else:
-        from linkwise.report.plan_table import job_and_cluster_lines
-        from linkwise.report.tables import console_for, print_line, wrapped
-
-        console = console_for(sys.stdout)
-        for line in job_and_cluster_lines(result.job, result.cluster):
-            print_line(console, wrapped(line, width=console.width))
-        print_line(console)
-        if result.against is not None:
-            print_against(result.against, console)
-    return ExitCode.AGAINST if found.is_slower else ExitCode.DONE
 
 
 def _estimate(job: Job, cluster: Cluster) -> Estimate:

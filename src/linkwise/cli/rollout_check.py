@@ -12,7 +12,7 @@ import click
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
-    from linkwise.rollout.checking_power import StatedNoise
+    from linkwise.rollout.gates.checking_power import StatedNoise
     from linkwise.rollout.plan import Rollout
 
 __all__ = ["check"]
@@ -30,7 +30,7 @@ __all__ = ["check"]
 @click.option(
     "--records",
     type=click.Path(path_type=Path),
-    metavar="DIR",
+    metavar="DIR|FILE",
     help="Recorded runs, as for replay, whose spread is the noise.",
 )
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -53,10 +53,10 @@ def check(
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cluster import load_cluster
     from linkwise.report.rollout_check import print_rollout_check, rollout_check_result
-    from linkwise.rollout.checking import check_rollout
-    from linkwise.rollout.checking_power import not_simulated, objective_powers, power_remarks
-    from linkwise.rollout.reading import read_rollout
-    from linkwise.rollout.remark import Level
+    from linkwise.rollout.document.reading import read_rollout
+    from linkwise.rollout.gates.checking import check_rollout
+    from linkwise.rollout.gates.checking_power import not_simulated, objective_powers, power_remarks
+    from linkwise.rollout.gates.remark import Level
 
     rollout = read_rollout(file)
     cluster = load_cluster(rollout.scope.cluster)
@@ -84,11 +84,11 @@ def _noise(
     rollout: Rollout, given: Sequence[str], records: Path | None
 ) -> tuple[dict[str, StatedNoise], StatedNoise]:
     """Return the noise by objective, stated over recorded, and that of all others."""
-    from linkwise.rollout.checking_power import ASSUMED_NOISE_FRACTION, StatedNoise, recorded_noise
+    from linkwise.rollout.gates.checking_power import ASSUMED_NOISE_FRACTION, StatedNoise, recorded_noise
+    from linkwise.rollout.measuring.evidence_files import read_evidence
     from linkwise.rollout.metrics import parse_ratio
-    from linkwise.rollout.recorded_runs import read_recorded
 
-    found = {} if records is None else recorded_noise(rollout, read_recorded(records, rollout))
+    found = {} if records is None else recorded_noise(rollout, read_evidence(records, rollout))
     assumed = StatedNoise(fraction=ASSUMED_NOISE_FRACTION, basis="assumed")
     names = [each.name for each in rollout.objectives]
     for text in given:

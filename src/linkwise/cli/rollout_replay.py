@@ -24,7 +24,7 @@ __all__ = ["replay"]
     "--records",
     type=click.Path(path_type=Path),
     required=True,
-    metavar="DIR",
+    metavar="DIR|FILE",
     help="Results of bench and launch as DIR/STEP/SIDE/NAME.json; SIDE is candidate, control or promoted.",
 )
 @click.option(
@@ -62,15 +62,15 @@ def replay(
     linkwise rollout replay rollout.yaml --records records --step one-node --junit gates.xml
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.report.rollout_verdicts import print_verdicts, verdicts_result
-    from linkwise.rollout.reading import read_rollout
-    from linkwise.rollout.recorded_runs import read_recorded
-    from linkwise.rollout.replay import exit_code_of, replay_rollout
+    from linkwise.rollout.document.reading import read_rollout
+    from linkwise.rollout.gates.replay import exit_code_of, replay_rollout
+    from linkwise.rollout.measuring.evidence_files import read_evidence
 
     for option, target in (("--junit", junit), ("--ctrf", ctrf)):
         if target is not None:
             check_target(option, target)
     rollout = read_rollout(file)
-    found = replay_rollout(rollout, read_recorded(records, rollout), steps=steps, today=today())
+    found = replay_rollout(rollout, read_evidence(records, rollout), steps=steps, today=today())
     result = verdicts_result(rollout, found.verdicts)
     _write_exports(rollout, found.verdicts, junit=junit, ctrf=ctrf)
     if form == "json":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,8 +26,8 @@ from linkwise.errors import ExitCode, InputError, UnknownName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from linkwise.rollout.ground import Ground
-    from linkwise.rollout.measuring import Measure
+    from linkwise.rollout.carrying.ground import Ground
+    from linkwise.rollout.measuring.measure import Measure
 
 __all__ = ["measure_with", "rollback", "run"]
 
@@ -37,10 +38,18 @@ _CONFIG_OUT = click.option(
     help="File that launchers read: what is promoted; .linkwise/promoted.json beside FILE without.",
 )
 
+_LOST = click.option(
+    "--lost-host",
+    "lost",
+    multiple=True,
+    metavar="HOST",
+    help="A host that will not come back: give up the run that it kept. May be repeated.",
+)
+
 
 def measure_with() -> Measure:
     """Return who measures: the commands of Linkwise itself."""
-    from linkwise.rollout.own_commands import OwnCommands
+    from linkwise.rollout.measuring.own_commands import OwnCommands
 
     return OwnCommands()
 
@@ -50,6 +59,7 @@ def measure_with() -> Measure:
 @click.option("--steps", type=click.IntRange(1), metavar="N", help="Steps to carry out; 1 without.")
 @click.option("--until", metavar="STEP", help="Go on until this step is behind.")
 @click.option("--wait", is_flag=True, help="Sit out soaks and approvals instead of coming back.")
+@_LOST
 @_CONFIG_OUT
 @KEY
 def run(
@@ -60,6 +70,7 @@ def run(
     steps: int | None,
     until: str | None,
     wait: bool,
+    lost: tuple[str, ...],
     config_out: Path | None,
     key: Path | None,
 ) -> int:
@@ -75,13 +86,13 @@ def run(
     linkwise rollout run rollout.yaml
     linkwise rollout run rollout.yaml --until quarter --wait
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.carrying import carry_out
+    from linkwise.rollout.carrying.carrying import carry_out
 
     if steps is not None and until is not None:
         raise InputError("--steps and --until both say where to stop; give one of them")
     opened = open_rollout(file, store, may_make=True, sign=sign_of(key), needs_file=True)
     enough = _until(opened, until) if until is not None else _steps(steps or 1)
-    carry_out(_ground(file, opened, config_out), by=holder(), is_enough=enough, waits=wait)
+    carry_out(_ground(file, opened, config_out, lost), by=holder(), is_enough=enough, waits=wait)
     return print_standing(opened, form)
 
 
@@ -94,7 +105,7 @@ def _until(opened: Opened, step: str) -> Callable[[tuple[str, ...]], bool]:
     if step not in names:
         raise UnknownName.among(names, kind="step", given=step)
     if opened.store.has(opened.name):
-        from linkwise.rollout.progress import progress_of
+        from linkwise.rollout.carrying.progress import progress_of
 
         if progress_of(opened.store.record(opened.name).entries).has_passed(step):
             raise InputError(f"--until {step}: that step is behind already; name a later one")
@@ -103,6 +114,7 @@ def _until(opened: Opened, step: str) -> Callable[[tuple[str, ...]], bool]:
 
 @click.command()
 @file_and_store
+@_LOST
 @_CONFIG_OUT
 @KEY
 @said_options
@@ -111,6 +123,7 @@ def rollback(
     file: str,
     store: str | None,
     form: str,
+    lost: tuple[str, ...],
     config_out: Path | None,
     key: Path | None,
     by: str,
@@ -126,18 +139,20 @@ def rollback(
     \b
     linkwise rollout rollback rollout.yaml --by mira --reason 'all-reduce 8 % slow since noon'
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.carrying import roll_back
+    from linkwise.rollout.carrying.carrying import roll_back
 
     opened = open_rollout(file, store, sign=sign_of(key), needs_file=True)
-    end = roll_back(_ground(file, opened, config_out, person=by), by=holder(), why=reason)
+    end = roll_back(_ground(file, opened, config_out, lost, person=by), by=holder(), why=reason)
     print_standing(opened, form)
     way = end.progress.rollback
     return ExitCode.DONE if way is not None and way.is_proven else ExitCode.AGAINST
 
 
-def _ground(file: str, opened: Opened, config_out: Path | None, *, person: str = "") -> Ground:
-    from linkwise.rollout.ground import Ground
-    from linkwise.rollout.loading import load_rollout, place_of_store
+def _ground(
+    file: str, opened: Opened, config_out: Path | None, lost: tuple[str, ...], *, person: str = ""
+) -> Ground:
+    from linkwise.rollout.carrying.ground import Ground
+    from linkwise.rollout.document.loading import load_rollout, place_of_store
 
     home = place_of_store(file).parent
     home.mkdir(parents=True, exist_ok=True)
@@ -153,4 +168,6 @@ def _ground(file: str, opened: Opened, config_out: Path | None, *, person: str =
         clock=now,
         sleep=time.sleep,
         tell=lambda line: click.echo(line, err=True),
+        host=socket.gethostname(),
+        lost_hosts=frozenset(lost),
     )

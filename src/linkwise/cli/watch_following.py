@@ -29,6 +29,8 @@ _SERVERS_ONLY_PAUSE_S = 0.5
 _STATUS_S = 60.0
 _REFRESH_S = 0.5
 _TEXTFILE_S = 15.0
+_RECORD_S = 1.0
+_HEAD_BYTES = 1024
 _KERNEL_LOG = "/dev/kmsg"
 
 
@@ -101,6 +103,8 @@ def watch_job(request: WatchRequest) -> ExitCode:
         raise InputError(
             "drift is found with SciPy, which is not here; pip install 'linkwise[watch]', or use --no-drift"
         )
+    folders = tuple(Path(each) for each in request.paths if _is_run_folder(each))
+    count = len(request.paths)
     request, records = _with_run_folders(request)
     with ExitStack() as stack:
         watch = _watch_of(request, records)
@@ -108,7 +112,7 @@ def watch_job(request: WatchRequest) -> ExitCode:
         if request.is_replay:
             _replay(watch, teller)
         else:
-            _follow(watch, request, teller)
+            _follow(watch, request, teller, _Runs(folders if len(folders) == count else ()))
         teller.tell(watch.finish())
         teller.end()
         result = watch_result(watch, run=request.run or "job", is_replay=request.is_replay)
@@ -131,6 +135,40 @@ def watch_job(request: WatchRequest) -> ExitCode:
     }[result.verdict]
 
 
+def _is_run_folder(path: str) -> bool:
+    """Return whether a path is the run folder of a launch; those of benches and labs are folders of logs."""
+    record = Path(path) / "record.json"
+    if path == "-" or not record.is_file():
+        return False
+    with record.open("rb") as file:
+        return b'"linkwise.launch/1"' in file.read(_HEAD_BYTES)
+
+
+class _Runs:
+    """Run folders whose jobs end some time: their records say so, where a log only falls silent."""
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self._waiting = dict.fromkeys(folders, 0)
+        self._looked_s = time.monotonic()
+
+    def are_over(self) -> bool:
+        """Return whether there are such folders, and all their jobs have ended."""
+        from linkwise.launch.run.ending import Outcome
+        from linkwise.report.launch_result import read_launch
+
+        if not self._waiting or time.monotonic() - self._looked_s < _RECORD_S:
+            return False
+        self._looked_s = time.monotonic()
+        for folder, before_ns in list(self._waiting.items()):
+            changed_ns = (folder / "record.json").stat().st_mtime_ns
+            if changed_ns == before_ns:
+                continue
+            self._waiting[folder] = changed_ns
+            if read_launch(folder).ending.outcome is not Outcome.RUNNING:
+                del self._waiting[folder]
+        return not self._waiting
+
+
 def _with_run_folders(request: WatchRequest) -> tuple[WatchRequest, tuple[LaunchRecord, ...]]:
     """Return the request with run folders as their logs; one whose job has ended is a recording."""
     from linkwise.launch.run.ending import Outcome
@@ -139,7 +177,7 @@ def _with_run_folders(request: WatchRequest) -> tuple[WatchRequest, tuple[Launch
     records: list[LaunchRecord] = []
     for each in request.paths:
         folder = Path(each)
-        if each == "-" or not (folder / "record.json").is_file():
+        if not _is_run_folder(each):
             paths.append(each)
             continue
         from linkwise.report.launch_result import read_launch
@@ -233,7 +271,7 @@ def _replay(watch: Watch, teller: _Teller) -> None:
         teller.tell(watch.turn())
 
 
-def _follow(watch: Watch, request: WatchRequest, teller: _Teller) -> None:
+def _follow(watch: Watch, request: WatchRequest, teller: _Teller, runs: _Runs) -> None:
     from linkwise.cli.doctor_follow import ended_by_signals
 
     pause_s = _PAUSE_S if request.paths else _SERVERS_ONLY_PAUSE_S
@@ -244,7 +282,7 @@ def _follow(watch: Watch, request: WatchRequest, teller: _Teller) -> None:
             now_s = time.monotonic()
             if watch.steps.lines != lines:
                 grew_s, lines = now_s, watch.steps.lines
-            if watch.follower.is_over:
+            if watch.follower.is_over or runs.are_over():
                 return
             if request.until_quiet_s is not None and now_s - grew_s >= request.until_quiet_s:
                 return

@@ -29,12 +29,11 @@ def gloo_failure(facts: Facts) -> str | None:
     if ends.timeouts:
         return _of_timeout(ends)
     if unconnected := facts.seen("gloo_unconnected"):
-        text = unconnected[0].fields["text"][:_MOST_TEXT]
+        text = unconnected[0].fields.get("text", "")[:_MOST_TEXT]
         return (
-            f"ranks could not connect to one another at the start ({_place(unconnected[0])}): {text}; a"
-            " rank that"
-            " failed first, a filter, or the wrong interface (GLOO_SOCKET_IFNAME); give the output of all"
-            " ranks"
+            f"ranks could not connect to one another at the start ({_place(unconnected[0])}): {text}; a rank"
+            " that failed first, a filter, or the wrong interface (GLOO_SOCKET_IFNAME); give the output of"
+            " all ranks"
         )
     if (closed := facts.seen("gloo_closed")) and not gloo_note(facts):
         return f"this is the echo of a fault elsewhere ({_place(closed[0])}); give the output of all ranks"
@@ -49,8 +48,6 @@ def gloo_note(facts: Facts) -> str:
     facts
         What is known of the job.
     """
-    if not is_gloo_job(facts) and not facts.log.rank_steps:
-        return ""
     told = facts.seen("agent_told")
     signals = {each.fields["signal"].removeprefix("SIG") for each in told}
     if facts.seen("interrupted") or signals & {"2", "INT"}:
@@ -79,14 +76,13 @@ def _of_timeout(ends: Ends) -> str:
     if ends.is_whole and len(ends.hosts) == 1 and set(ends.errors) == set(ends.ranks):
         return (
             f"all ranks, on one host, waited in vain ({_place(line)}), so that no link between nodes is to"
-            " blame:"
-            " likelier they called different collectives (desync); compare the lines of their tracebacks"
+            " blame: likelier they called different collectives (desync); compare the lines of their"
+            " tracebacks"
         )
     return (
         f"a call of gloo timed out{shown} ({_place(line)}), and what it waited for is not here: a rank that"
-        " is late,"
-        " frozen or dead (desync, rank_frozen, rank_killed), a node that is gone (node_lost), or a link"
-        " (link_down); give the output of all ranks and of their launchers"
+        " is late, frozen or dead (desync, rank_frozen, rank_killed), a node that is gone (node_lost), or a"
+        " link (link_down); give the output of all ranks and of their launchers"
     )
 
 

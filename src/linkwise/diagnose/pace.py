@@ -25,7 +25,7 @@ _GROWN = 1.5
 """What is taken for slower than before: far above the noise of steps, and of a busy host (assumed) [1]."""
 _FEWEST_AFTER = 2
 _FAR, _APART = 3.0, 1.25
-"""With two steps on a side a wait must rise by so much; with more, the least after is so far above the most
+"""With two steps on a side times must rise by so much; with more, the least after is so far above the most
 before (assumed: what a host with five ready processes a core does to steps is less) [1]."""
 _GAP, _GAP_S = 3.0, 1.0
 """A step is a gap where it takes so many times the usual, and so much longer [1, s]."""
@@ -134,7 +134,9 @@ class Pace:
         """
         own = [each.compute_s for each in self.steps[rank]]
         more_s, lost_s = _rise(own, at), _rise(self.times_s, at)
-        return more_s > max(_ALIKE * lost_s, _LEAST * statistics.median(self.times_s[:at]))
+        return _is_clear(own, at) and more_s > max(
+            _ALIKE * lost_s, _LEAST * statistics.median(self.times_s[:at])
+        )
 
     def gap(self) -> Gap | None:
         """Return the one outage in which all waited and none computed longer; ``None`` without just one.

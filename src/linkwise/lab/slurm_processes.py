@@ -170,6 +170,7 @@ def end_slurm(lab: str, design: LabDesign, home: Path, shell: Shell) -> None:
     -----
     What runs on nodes is ended whoever started it: a process of a job may have left its session.
     """
+    (home / READY).unlink(missing_ok=True)  # what is ended by halves is cleared by the next command
     until = time.monotonic() + _PATIENCE_S
     while left := [*controllers(lab, shell).values(), *_on_nodes(lab, design, shell)]:
         for pid in left:

@@ -10,7 +10,7 @@ and shifts are relative. Four things must hold at once:
   medians of windows that lie as far apart as window and reference;
 - a rank test finds it (Mann-Whitney for the level, Mood for the spread), at a chance that is stated;
 - it is steady, or it lasts. A job that is alone on its machine keeps its spread when its level moves; where
-  the spread is wide or grew, other load is as likely, and such a shift is told only once it lasted a minute.
+  the spread is wide or grew, other load is as likely, and such a shift is told once it lasted.
 
 Steps that are no steps (checkpoints, evaluations, compilations, the first ones) are left out by the caller,
 by their tag. Nothing is left out for being slow.
@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
@@ -47,7 +47,7 @@ _LEAST_SPREAD = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FalseAlarms:
-    """How often a healthy job was called otherwise.
+    """How often healthy jobs were called otherwise.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class FalseAlarms:
         return 1e4 * self.alarms / self.steps
 
 
-FALSE_ALARMS = FalseAlarms(alarms=0, steps=20_000)
+FALSE_ALARMS = FalseAlarms(alarms=0, steps=21_480)
 """Measured by ``tools/drift_rates.py`` on the half of the recordings that the settings were not chosen on."""
 
 
@@ -89,12 +89,15 @@ class DriftRule:
     ----------
     window, reference
         Steps that are compared, and those before them [1].
+    least_reference
+        Steps before the window that will do while there are no more [1].
     margin_fraction
         What a level must rise by [1].
     spread_ratio
         What the spread must grow by, as a ratio [1].
-    noise_factor
-        How many times the ninth decile of what moves anyway a change must be [1].
+    noise_factor, lasting_factor
+        How many times the ninth decile of what moves anyway a change must be that is steady, and one that
+        lasts [1].
     chance
         Of the rank test: how often it would find as much in steps that are alike [1].
     steady_fraction, steady_ratio
@@ -107,19 +110,26 @@ class DriftRule:
 
     window: int = 24
     reference: int = 192
+    least_reference: int = 96
     margin_fraction: float = 0.02
     spread_ratio: float = 1.6
     noise_factor: float = 2.5
+    lasting_factor: float = 0.5
     chance: float = 1e-8
     steady_fraction: float = 0.05
     steady_ratio: float = 2.0
-    lasting_s: float = 60.0
-    lasting_steps: int = 72
+    lasting_s: float = 90.0
+    lasting_steps: int = 144
     stride: int = 4
 
     @property
     def least_steps(self) -> int:
         """Return how many steps there must be before anything can be told [1]."""
+        return self.window + self.least_reference
+
+    @property
+    def most_steps(self) -> int:
+        """Return how many steps are kept [1]."""
         return self.window + self.reference
 
 
@@ -157,10 +167,14 @@ class Drift:
         return self.after / self.before
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Suspicion:
-    """A change that is seen and not told yet."""
+    """A change that is seen and not told yet, with what it is compared with: the steps before it began."""
 
+    reference: tuple[float, ...]
+    before: float
+    bar: float
+    steady_bar: float
     since_s: float
     since_count: int
     since_step: int
@@ -187,6 +201,7 @@ class DriftWatch:
     _level: float = math.inf
     _first_level: float = math.inf
     _bar: float = math.inf
+    _steady_bar: float = math.inf
     _suspicions: dict[DriftKind, _Suspicion] = field(default_factory=dict)
     _told: list[Drift] = field(default_factory=list)
     _clock_s: float = 0.0
@@ -211,7 +226,7 @@ class DriftWatch:
         self.count += 1
         self._clock_s += time_s
         self._times.append(value)
-        if len(self._times) > rule.least_steps:
+        if len(self._times) > rule.most_steps:
             self._times.popleft()
         self._block.append(value)
         told = None
@@ -219,67 +234,73 @@ class DriftWatch:
             told = self._end_block(step)
         if told or self.count % rule.stride or len(self._times) < rule.least_steps:
             return told
-        window = list(self._times)[-rule.window :] if self._may_rise() else None
-        return self._level_drift(step, window) if window else None
+        return self._level_drift(step)
 
-    def _may_rise(self) -> bool:
-        """Return whether the window lies above the reference as it was some steps ago: most never do."""
-        if self._bar == math.inf:
-            return False
-        latest = sorted(islice(reversed(self._times), self.rule.window))
-        middle = latest[self.rule.window // 2]
-        if middle - self._level > 0.5 * self._bar:
-            return True
-        self._suspicions.pop(DriftKind.LEVEL, None)
-        return False
-
-    def _level_drift(self, step: int, window: Sequence[float]) -> Drift | None:
-        rule = self.rule
-        reference = list(self._times)[: -rule.window]
-        before, after = median_of(reference), median_of(window)
-        if after - before < self._bar:
+    def _level_drift(self, step: int) -> Drift | None:
+        rule, found = self.rule, self._suspicions.get(DriftKind.LEVEL)
+        # Most windows never rise: they are compared with the reference as it was some steps ago.
+        before, bar = (self._level, self._bar) if found is None else (found.before, found.bar)
+        window = sorted(islice(reversed(self._times), rule.window))
+        after = (window[rule.window // 2 - 1] + window[rule.window // 2]) / 2
+        if not after - before >= (0.5 if found is None else 1.0) * bar:
             self._suspicions.pop(DriftKind.LEVEL, None)
             return None
-        self.tests += 1
-        if (chance := _rises(window, reference)) > rule.chance:
-            self._suspicions.pop(DriftKind.LEVEL, None)
-            return None
-        steady = min(rule.steady_fraction, rule.steady_ratio * max(spread_of(reference), _LEAST_SPREAD))
+        if found is None:
+            reference = list(self._times)[: -rule.window]
+            before = median_of(reference)
+            if after - before < bar:
+                return None
+            found = self._suspicion(step, reference, before=before, bar=bar, steps=rule.window)
+        spread = max(spread_of(found.reference), _LEAST_SPREAD)
+        is_steady = (
+            after - found.before >= found.steady_bar
+            and self.count - found.since_count <= 2 * rule.window + rule.stride
+            and spread_of(window) <= min(rule.steady_fraction, rule.steady_ratio * spread)
+        )
         return self._suspect(
             DriftKind.LEVEL,
             step,
-            before=math.exp(before),
+            found,
+            test=lambda: _rises(window, found.reference),
+            before=math.exp(found.before),
             after=math.exp(after),
-            chance=chance,
-            is_steady=spread_of(window) <= steady,
-            steps=rule.window,
+            is_steady=is_steady,
+        )
+
+    def _suspicion(
+        self, step: int, reference: Sequence[float], *, before: float, bar: float, steps: int
+    ) -> _Suspicion:
+        seen_s = sum(math.exp(each) for each in islice(reversed(self._times), steps))
+        return _Suspicion(
+            reference=tuple(reference),
+            before=before,
+            bar=bar,
+            steady_bar=self._steady_bar,
+            since_s=self._clock_s - seen_s,
+            since_count=self.count - steps,
+            since_step=max(step - steps + 1, 0),
         )
 
     def _suspect(
         self,
         kind: DriftKind,
         step: int,
+        found: _Suspicion,
         *,
+        test: Callable[[], float],
         before: float,
         after: float,
-        chance: float,
         is_steady: bool,
-        steps: int,
     ) -> Drift | None:
-        """Return a change that is steady or lasted; remember since when it is seen."""
-        found = self._suspicions.get(kind)
-        if found is None:
-            seen_s = sum(math.exp(self._times[-at]) for at in range(1, steps + 1))
-            found = _Suspicion(
-                since_s=self._clock_s - seen_s,
-                since_count=self.count - steps,
-                since_step=max(step - steps + 1, 0),
-            )
-            self._suspicions[kind] = found
+        """Return a change that is steady or lasted, and that the test finds; remember one that may last."""
+        self._suspicions[kind] = found
         if not is_steady and (
             self._clock_s - found.since_s < self.rule.lasting_s
             or self.count - found.since_count < self.rule.lasting_steps
         ):
+            return None
+        self.tests += 1
+        if (chance := test()) > self.rule.chance:
             return None
         drift = Drift(
             kind=kind,
@@ -307,13 +328,17 @@ class DriftWatch:
         self._levels.add(median_of(block))
         self._spreads.add(math.log(max(spread_of(block), _LEAST_SPREAD)))
         self._block = []
-        self._bar = max(math.log1p(rule.margin_fraction), rule.noise_factor * self._levels.ninth_decile)
+        margin, moves = math.log1p(rule.margin_fraction), self._levels.ninth_decile
+        self._bar = max(margin, rule.lasting_factor * moves)
+        self._steady_bar = max(margin, rule.noise_factor * moves)
         if (recovered := self._recovered(step)) is not None:
             return recovered
         if len(self._times) < rule.least_steps:
             return None
         times = list(self._times)
         self._level = median_of(times[: -rule.window])
+        if len(times) < rule.most_steps:
+            return None
         if not self._first:
             self._first = tuple(times[: rule.reference])
             self._first_level = median_of(self._first)
@@ -353,48 +378,51 @@ class DriftWatch:
         if after - before < bar:
             self._suspicions.pop(DriftKind.CREEP, None)
             return None
-        self.tests += 1
-        if (chance := _rises(latest, self._first)) > rule.chance:
-            return None
+        found = self._suspicions.get(DriftKind.CREEP) or self._suspicion(
+            step, self._first, before=before, bar=bar, steps=rule.reference
+        )
         return self._suspect(
             DriftKind.CREEP,
             step,
+            found,
+            test=lambda: _rises(latest, found.reference),
             before=math.exp(before),
             after=math.exp(after),
-            chance=chance,
             is_steady=False,
-            steps=rule.reference,
         )
 
     def _spread_drift(self, step: int, times: Sequence[float]) -> Drift | None:
-        rule = self.rule
+        rule, found = self.rule, self._suspicions.get(DriftKind.SPREAD)
         # Two windows against a reference scatter half as much as two windows that are compared alone.
         bar = max(math.log(rule.spread_ratio), rule.noise_factor / 2 * self._spreads.ninth_decile)
+        usual = self._spreads.latest_median(rule.reference // rule.window)
+        if found is not None:
+            bar, usual = found.bar, found.before
         newest = self._spreads.values[-1]
-        if newest - self._spreads.latest_median(rule.reference // rule.window) < bar / 2 - _SPREAD_SLACK:
+        if newest - usual < bar / 2 - (_SPREAD_SLACK if found is None else 0.0):
             self._suspicions.pop(DriftKind.SPREAD, None)
             return None
         # A level that moves is no spread: each window is taken about its own middle.
         rests = _rests(times, rule.window)
-        window, reference = rests[-2 * rule.window :], rests[: -2 * rule.window]
-        before = max(spread_of(reference), _LEAST_SPREAD)
-        after = max(spread_of(window), _LEAST_SPREAD)
-        grew, latest = math.log(after / before), newest - math.log(before)
-        if grew < bar or latest < bar / 2 or after < rule.margin_fraction:
+        window = rests[-2 * rule.window :]
+        if found is None:
+            reference = rests[: -2 * rule.window]
+            usual = math.log(max(spread_of(reference), _LEAST_SPREAD))
+        after = math.log(max(spread_of(window), _LEAST_SPREAD))
+        if after - usual < bar or newest - usual < bar / 2 or after < math.log(rule.margin_fraction):
             self._suspicions.pop(DriftKind.SPREAD, None)
             return None
-        self.tests += 1
-        if (chance := _scatters(window, reference)) > rule.chance:
-            self._suspicions.pop(DriftKind.SPREAD, None)
-            return None
+        if found is None:
+            found = self._suspicion(step, reference, before=usual, bar=bar, steps=2 * rule.window)
+        kept = found
         return self._suspect(
             DriftKind.SPREAD,
             step,
-            before=before,
-            after=after,
-            chance=chance,
+            kept,
+            test=lambda: _scatters(window, kept.reference),
+            before=math.exp(usual),
+            after=math.exp(after),
             is_steady=False,
-            steps=2 * rule.window,
         )
 
 

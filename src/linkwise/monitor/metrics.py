@@ -64,7 +64,7 @@ class _Collector:
         self._watch, self._run = watch, run
 
     def collect(self) -> Iterable[Metric]:
-        """Return all families."""
+        """Return all families; a thread of its own asks for them, so that collections are copied first."""
         return tuple(_families(self._watch, self._run))
 
     def describe(self) -> Iterable[Metric]:
@@ -219,7 +219,7 @@ def _step_families(watch: Watch, run: str) -> Iterator[Metric]:
 def _alert_families(watch: Watch, run: str) -> Iterator[Metric]:
     from prometheus_client.metrics_core import GaugeMetricFamily
 
-    active = Counts((each.kind, each.severity) for each in watch.book.active.values())
+    active = Counts((each.kind, each.severity) for each in tuple(watch.book.active.values()))
     family = GaugeMetricFamily(
         f"{PREFIX}_alerts", "Alerts that hold now.", labels=["run", "kind", "severity"]
     )
@@ -266,7 +266,7 @@ def _state_families(watch: Watch, run: str) -> Iterator[Metric]:
         )
     if watch.steps.xids:
         by_number: Counts[int] = Counts()
-        for (_, number), count in watch.steps.xids.items():
+        for (_, number), count in tuple(watch.steps.xids.items()):
             by_number[number] += count
         rows = [
             ({"run": run, "xid": str(number)}, float(count)) for number, count in sorted(by_number.items())

@@ -7,10 +7,14 @@ from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 __all__ = ["Moves", "median_of", "spread_of"]
 
 _MOST = 200
+_FEW, _LEAST = 5, 4
+_NINTH_DECILE_OVER_MEAN = 1.645 / 0.798
+"""Of the absolute value of a normal variable: the 95th percentile over the square root of 2/pi [1]."""
 _NORMAL_IQR = 1.349
 """Interquartile range of the normal distribution with standard deviation 1."""
 
@@ -74,9 +78,19 @@ class Moves:
 
     @property
     def ninth_decile(self) -> float:
-        """Return the distance that nine of ten do not exceed; infinite while there are too few."""
+        """Return the distance that nine of ten do not exceed.
+
+        While there are few, an order statistic of them says little: it is taken from their mean, as the
+        normal distribution has it, and at first from that of neighbours; infinite with fewer than four.
+        """
         count = len(self._ordered)
-        return self._ordered[int(0.9 * (count - 1))] if count >= self.lag else math.inf
+        if count >= _FEW:
+            return self._ordered[int(0.9 * (count - 1))]
+        if len(self.values) < _LEAST:
+            return math.inf
+        neighbours = [abs(one - other) for one, other in pairwise(self.values)]
+        moves = neighbours if count < _LEAST else self._ordered
+        return _NINTH_DECILE_OVER_MEAN * sum(moves) / len(moves)
 
     def latest_median(self, count: int) -> float:
         """Return the median of the last values.

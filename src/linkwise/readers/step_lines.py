@@ -4,7 +4,8 @@ Notes
 -----
 Bytes in, values out, in the order of the log. A piece is searched for the few words that frameworks print,
 so that the rest of a log costs little. Whatever stands between two steps and takes time of its own (a
-checkpoint, an evaluation, a compilation) is a `Mark`; which steps are left out for it is the caller's.
+checkpoint, an evaluation, a compilation) is a `Mark`; which steps are left out for it is the caller's. The
+words are those of `training_log`, which reads whole logs; what must follow them keeps out cut lines.
 
 References
 ----------
@@ -33,21 +34,23 @@ _OWN = re.compile(
     + rb"(?: grad_norm " + _VALUE + rb")?"
 )  # fmt: skip
 _MEGATRON = re.compile(rb"iteration {1,20}(\d{1,12}) {0,5}/ {0,20}\d{1,12} {0,5}\|([^\r\n]{1,2000})")
-_ELAPSED = re.compile(rb"elapsed time per iteration \(ms\): {0,20}" + _NUMBER)
+_ELAPSED = re.compile(rb"elapsed time per iteration \(ms\): {0,20}" + _NUMBER + rb" {0,5}\|")
 _LM_LOSS = re.compile(rb"lm loss: {0,20}" + _VALUE)
 _GRAD_NORM = re.compile(rb"grad[ _]norm: {0,20}" + _VALUE)
 _NAN_STEPS = re.compile(rb"nan iterations: {0,20}(\d{1,9})")
 _TITAN = re.compile(
     rb"step: {0,12}(\d{1,12}) {1,12}loss: {0,12}" + _VALUE
     + rb"([^\r\n]{0,400}?)(?:tps|wps): {0,12}([\d,]{1,20}(?:\.\d{1,9})?)"
+    rb" {1,12}(?:tflops|mfu):"
 )  # fmt: skip
 _DEEPSPEED = re.compile(
     rb"(?:global_step=|\s\d{1,6}/)(\d{1,12}), {0,5}(?:RunningAvgSamplesPerSec=" + _NUMBER
-    + rb", {0,5}Curr)?SamplesPerSec=" + _NUMBER
+    + rb", {0,5}Curr)?SamplesPerSec=" + _NUMBER + rb","
 )  # fmt: skip
 _NEMO = re.compile(
     rb"global_step[:=] {0,5}" + _NUMBER + rb"([^\r\n]{0,400}?)train_step_timing in s[:=] {0,5}" + _NUMBER
-)
+    + rb"(?=[,\]\s])"
+)  # fmt: skip
 _NEMO_LOSS = re.compile(rb"reduced_train_loss[:=] {0,5}" + _VALUE)
 
 _CLOCK = re.compile(rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d)?")

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from linkwise.readers.faults import Faults
 
@@ -67,6 +67,14 @@ _DEEPSPEED = re.compile(
     + r",\s{0,5}Curr)?"
     r"SamplesPerSec=" + _NUMBER + ","
 )
+_LOSS = r"([-+]?(?:nan|inf|\d{1,15}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?))"
+_LOSSES = {
+    "megatron": re.compile(r"\blm loss:\s{0,20}" + _LOSS + r"\s{0,5}\|", re.IGNORECASE),
+    "nemo": re.compile(r"\breduced_train_loss[:=]\s{0,5}" + _LOSS + r"(?=[\s,\]])", re.IGNORECASE),
+    "torchtitan": re.compile(r"\bloss:\s{0,12}" + _LOSS + r"\s", re.IGNORECASE),
+    "ddp": re.compile(r"\bloss " + _LOSS + r" time ", re.IGNORECASE),
+}
+"""How each prints its loss, with what it prints behind it; DeepSpeed prints none beside its rate."""
 _OWN = re.compile(r"\bstep (\d{1,9}) loss \S{1,20} time " + _NUMBER + r" s tokens/s \d")
 _WORDS = ("elapsed time per iteration", "train_step_timing in s", "loss", "SamplesPerSec=")
 """A line without any of them tells of no step."""
@@ -94,6 +102,8 @@ class LoggedStep:
         Sequences of all GPUs [1/s].
     global_batch
         Sequences of the step; ``None`` where it is not printed.
+    loss
+        As printed, not a number included; ``None`` where it is not printed [1].
     phases_s
         Times of timers by the name the framework gives them [s].
     """
@@ -103,6 +113,7 @@ class LoggedStep:
     tokens_per_s_per_gpu: float | None = None
     samples_per_s: float | None = None
     global_batch: int | None = None
+    loss: float | None = None
     phases_s: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def seconds(self, *, sequences: float, tokens_per_gpu: float) -> float:
@@ -217,7 +228,13 @@ def _steps_of(line: str) -> Iterator[tuple[str, LoggedStep]]:
     if not any(word in line for word in _WORDS):
         return
     for piece in _BEGINS.split(line):
-        yield from _steps_of_piece(piece)
+        for framework, step in _steps_of_piece(piece):
+            yield framework, _with_loss(step, framework, piece)
+
+
+def _with_loss(step: LoggedStep, framework: str, piece: str) -> LoggedStep:
+    found = _LOSSES[framework].search(piece) if framework in _LOSSES else None
+    return step if found is None else replace(step, loss=float(found[1]))
 
 
 def _steps_of_piece(line: str) -> Iterator[tuple[str, LoggedStep]]:
@@ -270,11 +287,4 @@ def _phases_of(line: str) -> dict[str, float]:
 
 
 def _with_phases(step: LoggedStep, phases: Mapping[str, float]) -> LoggedStep:
-    return LoggedStep(
-        number=step.number,
-        time_s=step.time_s,
-        tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
-        samples_per_s=step.samples_per_s,
-        global_batch=step.global_batch,
-        phases_s={**phases, **step.phases_s},
-    )
+    return replace(step, phases_s={**phases, **step.phases_s})

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from linkwise.calibrate.against import Against
+    from linkwise.estimate import Estimate
+    from linkwise.readers.launch_record import LaunchedRun
 
-__all__ = ["AgainstResult", "PhaseResult", "against_result", "print_against"]
+__all__ = ["AgainstResult", "PhaseResult", "against_result", "not_compared", "print_against"]
 
 
 class PhaseResult(BaseModel):
@@ -36,11 +38,49 @@ class AgainstResult(BaseModel):
     predicted_s: float
     low_s: float = Field(description="Lower end of the 80 % interval of the prediction.")
     high_s: float
-    measured_s: float = Field(description="Median time of a step.")
-    verdict: str = Field(description="as predicted, slower, or faster: by the interval.")
+    measured_s: float | None = Field(
+        description="Median time of a step; null of a run that is invalid, which is not averaged."
+    )
+    verdict: str = Field(
+        description="as predicted, slower or faster: by the interval; invalid or cannot tell: not compared."
+    )
     phases: list[PhaseResult]
     off: str | None = Field(description="The phase that is off most.")
     reason: str
+
+
+def not_compared(
+    estimate: Estimate, run: LaunchedRun, *, record: str, verdict: str, reason: str
+) -> AgainstResult:
+    """Return a run that is not set beside its estimate, with the reason.
+
+    Parameters
+    ----------
+    estimate
+        What it should have taken.
+    run
+        What its record tells.
+    record
+        The file of the run.
+    verdict
+        ``invalid`` or ``cannot tell``.
+    reason
+        Why, a sentence without its stop.
+    """
+    return AgainstResult(
+        record=record,
+        source="linkwise launch",
+        steps=0,
+        left_out=len(run.step_times_s),
+        predicted_s=estimate.step_time_s,
+        low_s=estimate.step_time_low_s,
+        high_s=estimate.step_time_high_s,
+        measured_s=None,
+        verdict=verdict,
+        phases=[],
+        off=None,
+        reason=reason,
+    )
 
 
 def against_result(found: Against, *, record: str) -> AgainstResult:
@@ -88,11 +128,18 @@ def print_against(result: AgainstResult, console: Console) -> None:
     console
         Where to.
     """
+    if result.measured_s is None:
+        said = f"{result.record} is not compared ({result.verdict}): {result.reason}."
+        print_line(console, wrapped(said, width=console.width), style="bold yellow")
+        predicted = f"{three_digits(result.predicted_s)} s ({three_digits(result.low_s)} to "
+        print_line(console, f"A step should take {predicted}{three_digits(result.high_s)} s).")
+        return
+    step_s = result.measured_s
     start = f", {result.left_out} at the start left out" if result.left_out else ""
     words = f"MEASURED: {result.record} ({result.source}, {result.steps} steps{start})"
     print_line(console, wrapped(words, width=console.width), style="bold")
     rows = [
-        ("step", result.predicted_s, result.measured_s),
+        ("step", result.predicted_s, step_s),
         *((each.name, each.predicted_s, each.measured_s) for each in result.phases),
     ]
     key = Column(heading="phase", cells=tuple(name for name, _, _ in rows), justify="left")
@@ -102,7 +149,7 @@ def print_against(result: AgainstResult, console: Console) -> None:
         Column(heading="longer by", cells=tuple(_longer(low, high) for _, low, high in rows)),
         Column(
             heading="of the step [%]",
-            cells=tuple(percent((high - low) / result.measured_s) for _, low, high in rows),
+            cells=tuple(percent((high - low) / step_s) for _, low, high in rows),
         ),
     ]
     for table in split_table(columns, key=key, width=console.width):

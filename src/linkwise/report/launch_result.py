@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from linkwise.errors import InputError
 from linkwise.evidence.median import LEAST_SAMPLES, median_interval
@@ -54,8 +54,13 @@ class PredictionResult(PublishedResult):
 class StepResult(PublishedResult):
     """One step, as the program tells of it."""
 
+    model_config = ConfigDict(ser_json_inf_nan="strings")
+
     number: int
     time_s: float = Field(gt=0)
+    loss: float | None = Field(
+        default=None, description='"NaN" for what is no number; null where it says none.'
+    )
 
 
 class StepTimeResult(PublishedResult):
@@ -158,7 +163,7 @@ def launch_result(record: LaunchRecord) -> LaunchResult:
         transports=dict(seen.transports),
         verdict=seen.verdict,
         findings=list(seen.findings),
-        samples=[StepResult(number=each.number, time_s=each.time_s) for each in seen.steps],
+        samples=[StepResult(number=each.number, time_s=each.time_s, loss=each.loss) for each in seen.steps],
         step_time=_step_time(record),
     )
 
@@ -253,5 +258,7 @@ def _witnessed(result: LaunchResult) -> Witnessed:
             Check(what=each.what, planned=each.planned, seen=each.seen, is_as_planned=each.is_as_planned)
             for each in result.checks
         ),
-        steps=tuple(TrainedStep(number=each.number, time_s=each.time_s) for each in result.samples),
+        steps=tuple(
+            TrainedStep(number=each.number, time_s=each.time_s, loss=each.loss) for each in result.samples
+        ),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from linkwise.readers.job_log.lines import printable
 from linkwise.report.tables import print_line, wrapped
 from linkwise.report.wording import counted, three_digits
-from linkwise.rollout.standing import Standing
+from linkwise.rollout.carrying.standing import Standing
 from linkwise.rollout.verdicts import Outcome
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def print_rollout(result: RolloutResult, console: Console) -> None:
 def _lines(result: RolloutResult) -> Iterator[tuple[str, str]]:
     yield "change", f"{result.change}; owner {result.owner}; {result.scope}"
     if result.why and result.since is not None:
-        cause = "" if result.cause is None else f"{result.cause.value}: "
+        is_verdict = result.cause is None or any(result.cause.value == each.value for each in Outcome)
+        cause = "" if is_verdict or result.cause is None else f"{result.cause.value}: "
         yield "why", f"{cause}{result.why} ({result.since:%Y-%m-%d %H:%M} UTC)"
     way = result.rollback
     if way is not None:
@@ -81,11 +82,12 @@ def _print_step(console: Console, step: StepStandingResult) -> None:
     style = {"x": "bold red", "+": "green"}.get(mark)
     _print(
         console,
-        f"{mark} {step.name}, {step.target}{outcome}" + (f" ({runs} runs)" if runs else ""),
+        f"{mark} {step.name}, {step.target}{outcome}" + (f" (runs: {runs})" if runs else ""),
         style=style,
     )
     for each in step.objectives:
-        _print(console, f"    {each.sentence}", indent="      ")
+        text = f"    {each.name}: {each.outcome.value}. {each.sentence}"
+        _print(console, text, indent="      ")
     missing = [who for who in step.approvals if who not in step.approved]
     if step.approved:
         _print(console, f"    approved by {', '.join(step.approved)}", indent="      ")

@@ -85,9 +85,8 @@ class WatchDriftsResult(PublishedResult):
     is_judged: bool = Field(description="False where steps were too few, or drift was not looked for.")
     steps_judged: int
     steps_needed: int
-    false_alarms_per_10000_steps: float = Field(
-        description="Measured on healthy recordings that the settings were not chosen on."
-    )
+    false_alarms: int = Field(description="Told of healthy recordings that the settings were not chosen on.")
+    healthy_steps: int = Field(description="Those recordings have.")
     found: list[WatchDriftResult]
 
 
@@ -277,7 +276,8 @@ def _drifts(watch: Watch) -> WatchDriftsResult:
         is_judged=watch.rule is not None and watch.drift.is_ready,
         steps_judged=watch.drift.count,
         steps_needed=rule.least_steps,
-        false_alarms_per_10000_steps=FALSE_ALARMS.per_10_000_steps,
+        false_alarms=FALSE_ALARMS.alarms,
+        healthy_steps=FALSE_ALARMS.steps,
         found=[_drift(each) for each in watch.drifts],
     )
 

@@ -146,7 +146,9 @@ def _training(result: WatchResult) -> Iterator[tuple[str, str]]:
 
 def _drift(result: WatchResult) -> str:
     drift = result.drift
-    rate = f"false alarms on healthy recordings: {drift.false_alarms_per_10000_steps:.2g} in 10,000 steps"
+    rate = (
+        f"false alarms of this test: {drift.false_alarms} in {drift.healthy_steps:,} healthy steps recorded"
+    )
     if not drift.is_judged:
         return f"not judged: {drift.steps_judged} of {drift.steps_needed} step times"
     told = [each for each in drift.found if each.kind != "recovered"]

@@ -33,6 +33,16 @@ def test_rank_of_another_node_is_named_by_its_report_and_host():
     assert failed(labelled[:1]).startswith("a rank (local rank 1 of node 1) was killed by signal 9")
 
 
+def test_node_that_slurm_gave_up_is_named_before_what_its_peers_say():
+    # As srun 22.05 prints it.
+    output = [
+        "srun: error: Node failure on n1",
+        TERMINATED,
+        "srun: error: n0: task 0: Exited with exit code 1",
+    ]
+    assert failed(output).startswith("node n1 does not answer any more")
+
+
 def test_ranks_that_torchrun_itself_ended_are_no_cause():
     own = [{"rank": 2, "error": "ValueError: no"}]
     assert failed([TERMINATED], own) == "rank 2: ValueError: no"

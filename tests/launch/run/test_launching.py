@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -144,6 +145,13 @@ def test_refusal_of_a_node_is_the_reason(tmp_path):
     assert (ending.outcome, ending.reason) == (Outcome.NOT_STARTED, "n1: no GPU")
 
 
+def test_job_that_goes_on_after_a_refusal_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr(launching, "REFUSED_S", 0.2)
+    script = "mkdir seen; echo '[\"n1: no GPU\"]' > seen/refused-1.json; sleep 60"
+    ending = played(tmp_path, script).ending
+    assert (ending.outcome, ending.reason) == (Outcome.NOT_STARTED, "n1: no GPU; the job was stopped")
+
+
 def test_interrupt_stops_and_records(tmp_path):
     def interrupt(_):
         raise KeyboardInterrupt
@@ -185,8 +193,6 @@ class Slurm:
         self.said = []
 
     def __call__(self, words, cwd, environment):  # noqa: ARG002 (as a shell has them)
-        import subprocess
-
         self.said.append(words[0])
         if words[0] == "sbatch":
             return subprocess.CompletedProcess(words, 0, "42;cluster\n", "")
@@ -225,6 +231,44 @@ def test_states_of_slurm_are_understood(tmp_path, answer, state):
     found = SlurmLaunch(script="job.sbatch", shell=Slurm(answer)).state(tmp_path, "42", run_id="x")
     assert isinstance(found, State)
     assert (found.phase, found.exit_code, found.hosts) == state
+
+
+def test_node_that_slurm_lost_is_a_failure_though_the_code_is_zero(tmp_path):
+    lost = "JobState=NODE_FAIL Reason=None ExitCode=0:0 NodeList=n[0-1]"
+
+    def shell(words, cwd, environment):
+        if words[0] == "sinfo":
+            return subprocess.CompletedProcess(words, 0, "n0 idle\nn1 down*\n", "")
+        return Slurm(lost)(words, cwd, environment)
+
+    with LaunchFolder(tmp_path) as folder:
+        to = to_of(folder, SlurmLaunch(script="job.sbatch", shell=shell))
+        ending = follow(begin(record_of(), {}, to), to).ending
+    assert (ending.outcome, ending.exit_code) == (Outcome.FAILED, None)
+    assert ending.reason == "Slurm ended it: NODE_FAIL, n1 is down*"
+
+
+def test_nodes_that_said_nothing_are_named_when_ranks_do_not_start(tmp_path):
+    shell = Slurm(*["JobState=RUNNING Reason=None ExitCode=0:0 NodeList=n[0-1]"] * 99)
+    (tmp_path / "seen").mkdir()
+    (tmp_path / "seen" / "node-0.json").write_text('{"host": "n0"}')
+    with LaunchFolder(tmp_path) as folder:
+        to = to_of(folder, SlurmLaunch(script="job.sbatch", shell=shell), start_s=0.1)
+        ending = follow(begin(record_of(), {}, to), to).ending
+    assert ending.reason.endswith("0 of 1 ranks had started; nothing was heard of n1; the job was stopped")
+
+
+def test_whoever_listens_hears_of_a_job_in_the_queue(tmp_path):
+    shell = Slurm(*["JobId=42 JobState=PENDING Reason=Resources ExitCode=0:0 NodeList="] * 99)
+    told = []
+
+    def tell(state, handle):
+        told.append((state.reason, handle))
+
+    with LaunchFolder(tmp_path) as folder:
+        to = to_of(folder, SlurmLaunch(script="job.sbatch", shell=shell), queue_s=0.2, tell_waiting=tell)
+        follow(begin(record_of(), {}, to), to)
+    assert set(told) == {("Resources", "42")}
 
 
 def test_follower_of_another_thread_leaves_signals_alone(tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 
 from linkwise.launch.run import node_agent
 from linkwise.launch.run.node_agent import complaints, differences
+from linkwise.launch.run.node_files import agent_texts
 from linkwise.launch.run.node_sight import ranks_of
 
 NODE = {
@@ -98,3 +100,29 @@ def test_second_launch_on_a_host_is_refused(tmp_path, monkeypatch, capfd):
         held.bind("\0linkwise-launch/n0/cpu")
         assert agent(tmp_path, monkeypatch) == 3
     assert "another launch runs on its CPUs" in capfd.readouterr().err
+
+
+def test_ranks_end_once_the_launcher_wrote_that_the_run_is_over(tmp_path):
+    # As on a node that the scheduler has lost: nobody else ends what runs there.
+    for name, text in agent_texts({"nodes": 1, "per_node": 1, "patience_s": 1.0, "device": "cpu"}).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for package in ("torch", "torch/distributed", "torch-2.13.0.dist-info"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").touch()
+    (tmp_path / "torch-2.13.0.dist-info" / "METADATA").write_text("Name: torch\nVersion: 2.13.0\n")
+    run = "import time\nprint('runs', flush=True)\ntime.sleep(60)\n"
+    (tmp_path / "torch" / "distributed" / "run.py").write_text(run)
+    (tmp_path / "record.json").write_text('{"outcome": "running"}')
+    variables = {
+        "PYTHONPATH": str(tmp_path),
+        "LINKWISE_RUN_FOLDER": str(tmp_path),
+        "LINKWISE_HOST": str(os.getpid()),
+    }
+    words = [sys.executable, str(tmp_path / "agent" / "node_agent.py"), "job.py"]
+    with subprocess.Popen(words, env=variables, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"runs\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.0)
+        (tmp_path / "record.json").write_text('{"outcome": "failed"}')
+        assert process.wait(10.0) == 128 + signal.SIGTERM

@@ -88,6 +88,23 @@ def test_fallback_makes_a_run_of_gpus_invalid(across, what):
     assert [each.what for each in checks if each.is_as_planned is False] == what
 
 
+def test_single_gpu_is_proved_by_the_log_of_its_one_rank():
+    # NCCL prints these of a communicator of one rank: there is no channel, and no transport to be wrong.
+    lines = [
+        "n0:100:100 [0] NCCL INFO NCCL version 2.28.9+cuda13.0",
+        "n0:100:100 [0] NCCL INFO comm 0x1 rank 0 nRanks 1 nNodes 1 localRanks 1 localRank 0 MNNVL 0",
+        "n0:100:100 [0] NCCL INFO comm 0x1 rank 0 nranks 1 cudaDev 0 busId 18000 commId 0x2 - Init COMPLETE",
+    ]
+    transport = diagnose(parse_job_log([("log", ("\n".join(lines) + "\n").encode())])).transport
+    settings = {"NCCL_DEBUG": "INFO"}
+    expected = replace(EXPECTED, nodes=1, ranks_per_node=1, hosts=("n0",), device="cuda", settings=settings)
+    rank = SeenRank(rank=0, ranks=1, host="n0", settings=settings)
+    checks = prove(expected, [rank], transport=transport)
+    assert {each.what: each.seen for each in checks}["ranks of NCCL"] == "1"
+    assert is_valid(checks)
+    assert not is_valid(prove(expected, [rank], transport=None))  # NCCL was never initialised
+
+
 WORDS = st.none() | st.integers() | st.text(max_size=9) | st.lists(st.integers(), max_size=2)
 
 

@@ -12,8 +12,6 @@ import time
 
 import pytest
 
-from linkwise.lab.slurm import slurm_up
-from linkwise.lab.wires import switch_namespace
 from tests.lab.slurm_labs import TOOL, slurm_lab
 from tests.launch.run.slurm_launches import (
     launched,
@@ -24,6 +22,7 @@ from tests.launch.run.slurm_launches import (
     steps_seen,
     wait_for,
 )
+from tests.launch.run.small_disks import fill, small_disk
 
 pytestmark = [
     pytest.mark.requires("netns"),
@@ -95,17 +94,8 @@ def test_port_that_is_taken_is_told_before_ranks_start(lab, tmp_path):
 def test_node_that_is_lost_is_named_and_its_ranks_end(lab, tmp_path):
     with launched(lab, tmp_path, steps=LONG) as process:
         wait_for(lambda: steps_seen(tmp_path, 8), process, what="step")
-        fault = lab.fault("link-down", 1)
-        port = ("ip", "-n", switch_namespace(lab.name), "link", "set", "m1")
-        lab.ground.shell((*port, "down"), "")
-        (daemon,) = lab.processes("slurmd", 1)
-        os.kill(daemon, signal.SIGKILL)
-        try:
+        with lab.without_node(1):
             record = ended_badly(process, tmp_path, "failed", "Slurm ended it: NODE_FAIL", "n1 is down*")
-        finally:
-            fault.mend()
-            lab.ground.shell((*port, "up"), "")
-            slurm_up(lab.name, ground=lab.ground)
     assert len(record["samples"]) >= 8
 
 
@@ -207,30 +197,18 @@ def test_lost_launcher_leaves_the_job_running_and_another_follows_it(lab, tmp_pa
 
 @pytest.mark.parametrize("when", ["before", "while it runs"])
 def test_full_disk_under_the_logs_stops_the_job(tmp_path, when):
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", str(disk)], check=True)
-    try:
-        with slurm_lab(f"d{os.getpid()}", nodes=2, gpus=2) as lab:
-            run = "disk/run"
+    run = "disk/run"
+    with small_disk(tmp_path, size_mib=300) as disk, slurm_lab(f"d{os.getpid()}", nodes=2, gpus=2) as lab:
+        if when == "before":
+            fill(disk, leave_bytes=64 << 20)
+        with launched(lab, tmp_path, steps=LONG, run=run) as process:
             if when == "before":
-                fill(disk, leave_bytes=64 << 20)
-            with launched(lab, tmp_path, steps=LONG, run=run) as process:
-                if when == "before":
-                    words = ("not started", "n0: ", "bytes are free for the run folder")
-                    ended_badly(process, tmp_path, *words, run=run)
-                    return
-                wait_for(lambda: steps_seen(tmp_path, 8, run), process, what="step")
-                fill(disk, leave_bytes=0)
-                words = ("failed", f"the disk of {tmp_path}/{run} is full", "the job was stopped")
-                record = ended_badly(process, tmp_path, *words, run=run)
-            assert len(record["samples"]) >= 8
-            lab.idle()
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)
-
-
-def fill(disk, *, leave_bytes):
-    free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
-    with (disk / "filler").open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, free - leave_bytes)
+                words = ("not started", "n0: ", "bytes are free for the run folder")
+                ended_badly(process, tmp_path, *words, run=run)
+                return
+            wait_for(lambda: steps_seen(tmp_path, 8, run), process, what="step")
+            fill(disk)
+            words = ("failed", f"the disk of {tmp_path}/{run} is full", "the job was stopped")
+            record = ended_badly(process, tmp_path, *words, run=run)
+        assert len(record["samples"]) >= 8
+        lab.idle()

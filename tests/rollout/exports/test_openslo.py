@@ -1,5 +1,10 @@
+import inspect
+import re
+
 from ruamel.yaml import YAML
 
+from linkwise.monitor import endpoints, metrics
+from linkwise.rollout.exports import openslo as openslo_export
 from linkwise.rollout.exports.openslo import openslo
 from linkwise.rollout.plan import Against, Aggregate, Workload, WorkloadKind
 from tests.rollout.making import JOB, at_least, at_most, objective, rollout
@@ -49,3 +54,14 @@ def test_what_openslo_cannot_say_is_left_out_with_its_reason():
         "ratio: is a comparison with other runs, and after the rollout there are none to compare with",
         "busbw: linkwise watch shows no median of collective.busbw",
     )
+
+
+def test_queries_are_of_what_watch_shows():
+    """Names and quantiles stand in the source of the watch; a name that is changed there is changed here."""
+    source = inspect.getsource(metrics)
+    shown = {f"{metrics.PREFIX}_{name}" for name in re.findall(r'"([a-z_]+)"', source)}
+    for query in set(openslo_export._WATCHED.values()):
+        name, _, quantile = query.partition("{quantile=")
+        assert name in shown, name
+        quantiles = metrics._QUANTILES if "step_time" in name else endpoints._QUANTILES
+        assert not quantile or float(quantile.strip('"}')) in quantiles, query

@@ -82,6 +82,7 @@ def _device(kind: str) -> torch.device:
         raise RuntimeError(
             f"torch {torch.__version__} sees no GPU; install a build for CUDA, or take --device cpu"
         )
+    torch.set_float32_matmul_precision("high")  # TF32: what tensor cores take of float32
     local = int(os.environ.get("LOCAL_RANK", "0"))
     if local >= torch.cuda.device_count():
         raise RuntimeError(f"local rank {local} has no GPU; torch sees {torch.cuda.device_count()}")

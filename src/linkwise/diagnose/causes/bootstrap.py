@@ -69,8 +69,8 @@ def _crossed(facts: Facts) -> Finding | None:
         Confidence.MEDIUM,
         list(lines),
         explanation="A connection reached a process it was not meant for: its first words are not those"
-        " NCCL expects. Two hosts with one address, two NICs with equal addresses, or foreign traffic"
-        " cross connections so.",
+        " NCCL expects. Two hosts with one address, two NICs with equal addresses, or foreign traffic cross"
+        " connections so.",
         fix=("give every interface an address of its own",),
         check="ip -br addr on all hosts, sorted by address: no address twice",
     )
@@ -133,12 +133,31 @@ def _without_address(facts: Facts) -> Finding | None:
     )
 
 
+def _store_left(facts: Facts) -> Finding | None:
+    """Find a launcher whose store ended before it; where ranks failed too, that is the sequel."""
+    lines = facts.seen("store_left")
+    if not lines or facts.has_failed or facts.seen("agent_exit", "gloo_closed", "gloo_timeout", "agent_told"):
+        return None
+    return _found(
+        Confidence.LOW,
+        list(lines),
+        explanation="A launcher of torchrun lost the store of the rendezvous while its own ranks were well:"
+        " the launcher that holds the store ended first. Several jobs on one host that share one endpoint,"
+        " which is port 29400 where none is named, end one another so.",
+        fix=(
+            "give every job on a host an endpoint of its own: --rdzv-endpoint HOST:PORT, or --standalone",
+            "where it is one job, look why the launcher on the host of the endpoint ended",
+        ),
+        check="ss -ltnp on the host of the endpoint; which other job ended at that time",
+    )
+
+
 def _rendezvous(facts: Facts) -> Finding | None:
     """Find the framework's own start, before NCCL's, that fails."""
     taken, unreached = facts.seen("store_taken"), facts.seen("store_unreached")
     waiting = [each for each in facts.seen("store_waiting") if each.fields["joined"] != each.fields["all"]]
     if not taken and not unreached and not waiting:
-        return None
+        return _store_left(facts)
     return _found(
         Confidence.HIGH if taken else Confidence.LOW,
         [*taken, *waiting, *unreached],

@@ -41,10 +41,8 @@ def elastic_store(facts: Facts) -> Finding | None:
         proof=[*failed, *restarts, *facts.seen("rendezvous_closed")],
         explanation=(
             "torchrun started the ranks again after a failure, and they could not connect to one another:"
-            " gloo"
-            " found the addresses of the ended processes, which torchrun's shared store keeps from one"
-            " attempt to"
-            " the next. Every attempt fails so, whatever the first failure was."
+            " gloo found the addresses of the ended processes, which torchrun's shared store keeps from one"
+            " attempt to the next. Every attempt fails so, whatever the first failure was."
         ),
         fix=(
             (

@@ -25,7 +25,8 @@ def firewall(facts: Facts) -> Finding | None:
     if facts.seen("connect_given_up"):
         # The last line of these releases has no reason; those of the retries have.
         lines += facts.seen("connect_retried")
-    rejected = [each for each in lines if _says(each, _REJECTED)]
+    gloo = [each for each in facts.seen("gloo_unconnected") if _is_ordinary(facts, each)]
+    rejected = [each for each in (*lines, *gloo) if _says(each, _REJECTED)]
     dropped = [each for each in lines if _says(each, _DROPPED)]
     if not rejected and not dropped:
         return None
@@ -46,7 +47,7 @@ def firewall(facts: Facts) -> Finding | None:
         explanation=(
             "TCP to a port of the other host is "
             + ("rejected" if rejected else "not answered")
-            + ", and NCCL needs all ports that its processes listen on, in both directions. A host"
+            + ", and NCCL, as gloo, needs all ports that its processes listen on, in both directions. A host"
             " firewall, a security group or a network policy filters them"
             + ("." if answers else "; so it looks too where no host is at the address (socket_ifname).")
         ),

@@ -51,16 +51,14 @@ def link_down(facts: Facts) -> Finding | None:
         where=left,
         explanation=(
             f"After steps that went well, ranks on {_listed(ends.hosts)} waited for one another until the"
-            " timeout;"
-            " no rank is missing and none died: the network between the nodes carried nothing any more."
-            f" {place}"
+            " timeout; no rank is missing and none died: the network between the nodes carried nothing any"
+            f" more. {place}"
         ),
         fix=(
             "bring the link up or replace cable, transceiver or switch port; keep the node out until then",
             (
                 "where all links are up: ranks may have called different collectives; compare the lines of"
-                " their"
-                " tracebacks"
+                " their tracebacks"
             ),
         ),
         next_check="ip -s link and ethtool INTERFACE on the nodes; ping between them; the log of the switch",

@@ -65,17 +65,15 @@ def _paused(facts: Facts) -> Finding | None:
         where=ends.hosts,
         explanation=(
             f"Step {gap.step} took {gap.lost_s:.2g} s longer than the {gap.usual_s:.2g} s of the others. No"
-            " rank"
-            " computed longer in it, all waited, no error came, and the job went on as before: the network"
-            f" between {', '.join(ends.hosts[:8])} carried nothing for up to that time. On which link, the"
-            " output"
-            " does not show; a file system that stood still on one rank would look the same."
+            " rank computed longer in it, all waited, no error came, and the job went on as before: the"
+            f" network between {', '.join(ends.hosts[:8])} carried nothing for up to that time. On which"
+            " link, the output does not show; a file system that stood still on one rank would look the"
+            " same."
         ),
         fix=(
             (
                 "find the port that went down, and reseat or replace its cable or transceiver before it"
-                " does so"
-                " again"
+                " does so again"
             ),
         ),
         next_check="dmesg -T | grep -i link on each node, at the time of that step; the log of the switch",
@@ -94,8 +92,8 @@ def _counted(facts: Facts) -> Finding | None:
         Confidence.LOW,
         proof=[*unanswered, *downs],
         explanation=(
-            "A peer did not answer, and the counter of a port says that its link went down at some time since"
-            " the host came up. Whether that was during the job the counter does not say."
+            "A peer did not answer, and the counter of a port says that its link went down at some time"
+            " since the host came up. Whether that was during the job the counter does not say."
         ),
         fix=("reseat or replace the cable or transceiver of the port that counts on; drain its host",),
         next_check="read the counter again after the next failure; dmesg | grep -i 'link' on its host",

@@ -43,8 +43,7 @@ def node_lost(facts: Facts) -> Finding | None:
     is_quiet = bool(ends.timeouts)
     how = (
         "No connection to it was closed, so that the others waited until their timeout: the host lost power"
-        " or"
-        " its network, or crashed."
+        " or its network, or crashed."
         if is_quiet
         else "Its connections were closed at once: all its processes ended together, as when a container or a"
         " virtual machine is taken away."
@@ -59,14 +58,13 @@ def node_lost(facts: Facts) -> Finding | None:
         where=ends.where(ranks),
         explanation=(
             f"Nothing came from {named} any more, neither from its ranks"
-            f" ({', '.join(map(str, sorted(ranks)))})"
-            f" nor from their launcher, while ranks elsewhere reported errors. {how}{doubt}"
+            f" ({', '.join(map(str, sorted(ranks)))}) nor from their launcher, while ranks elsewhere"
+            f" reported errors. {how}{doubt}"
         ),
         fix=(
             (
                 f"look after {named} and keep it out until then (scontrol update NodeName=... State=DRAIN;"
-                " kubectl"
-                " cordon); start again from the last checkpoint without it"
+                " kubectl cordon); start again from the last checkpoint without it"
             ),
             "torchrun --nnodes MIN:MAX --max-restarts N goes on with the nodes that are left",
         ),

@@ -31,7 +31,8 @@ def ports(facts: Facts) -> Finding | None:
     none = [
         each for each in facts.warned("connect_failed") if "Cannot assign requested" in each.evidence.text
     ]
-    lines = [*used, *none]
+    of_gloo = facts.seen("gloo_no_port")
+    lines = [*used, *none, *of_gloo]
     if not lines:
         return None
     asked = facts.settings("NCCL_COMM_ID")
@@ -47,6 +48,8 @@ def ports(facts: Facts) -> Finding | None:
             + (
                 " NCCL_PXN_DISABLE=1 multiplies them: every rank then connects to all others itself."
                 if pxn
+                else " gloo opens one for each pair of ranks in each group."
+                if of_gloo
                 else " All-to-all over many nodes and leftovers of earlier jobs use them up."
             )
         ),

@@ -52,8 +52,7 @@ def _found(ends: Ends, ranks: frozenset[int], confidence: Confidence) -> Finding
         where=ends.where(ranks),
         explanation=(
             f"Rank {shown}{place} neither went on nor ended, while the others waited for it until their"
-            " timeout."
-            f"{obeyed} Its connections stayed open, so that the host and its network were alive."
+            f" timeout.{obeyed} Its connections stayed open, so that the host and its network were alive."
         ),
         fix=(
             "where the process is stopped (state T), find who stopped it: a debugger, Ctrl-Z, a job manager",

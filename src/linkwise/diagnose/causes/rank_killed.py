@@ -68,8 +68,7 @@ def _by_silence(ends: Ends) -> Finding | None:
         list(ends.errors.values()),
         where=ends.where(silent),
         first=f"{_named([rank], [host] if host else [])} said nothing, and all others lost their"
-        " connections at"
-        " once: its process ended without a word, as it does by SIGKILL.",
+        " connections at once: its process ended without a word, as it does by SIGKILL.",
     )
 
 
@@ -97,8 +96,7 @@ def _found(
         where=where,
         explanation=(
             f"{first} The connection errors of the others follow from that. The kernel sends SIGKILL where"
-            " the"
-            " memory of the host or of its container is full; a scheduler or a person may as well."
+            " the memory of the host or of its container is full; a scheduler or a person may as well."
         ),
         fix=(
             "where dmesg tells of memory: ask for more (--mem), or use fewer workers of the data loader",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkwise.diagnose.ends import Ends, Exit, is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.progress import has_progressed
 from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["remote_exit"]
@@ -12,8 +13,14 @@ __all__ = ["remote_exit"]
 _AFTER = {
     "TIME LIMIT": (
         (
-            "ask for more time (--time), or save a checkpoint before the limit (#SBATCH --signal=B:USR1@300)"
-            " and start again from it"
+            "ask for more time (--time), or save a checkpoint before the limit (#SBATCH"
+            " --signal=B:USR1@300) and start again from it"
+        ),
+    ),
+    "PREEMPTION": (
+        (
+            "save a checkpoint when the job is told to end (#SBATCH --signal=B:USR1@120), and let it be"
+            " queued again (--requeue)"
         ),
     ),
     "NODE FAILURE": ("keep the failed node out (--exclude=NODE), and start again from the last checkpoint",),
@@ -38,16 +45,26 @@ def remote_exit(facts: Facts) -> Finding | None:
     """
     if is_gloo_job(facts):
         return _of_gloo(facts)
+    if (told := _told_alone(facts)) is not None:
+        return told
     died = facts.seen("crashed", "task_died", "ras_dead")
     killed = [each for each in facts.seen("worker_exit") if each.fields["code"].startswith("-")]
+    # Of torchrun's table: what it ended itself, and aborts, are sequels.
+    exits = facts.seen("summary_exit", "launcher_exit")
+    killed += [each for each in exits if each.fields["code"] in _CRASHES and not killed]
+    by_signal = [each for each in facts.seen("died_by") if each.fields["signal"] not in _SEQUELS]
     closed = [
         *facts.warned("closed", "reset", "proxy_echo"),
         *(each for each in facts.seen("closed") if not each.level),
     ]
     failed = facts.seen("worker_failed") if killed else ()
+    gone = [*by_signal, *facts.seen("ray_died")] if not killed else []
+    killed += gone
     lines: list[Sighting | Evidence] = [*died, *killed, *failed, *closed]
     left = [each for each in facts.seen("left") if each.fields["stage"] == "Destroy"]
     ended = facts.seen("job_ended")
+    if ended and not lines and ended[0].fields["reason"] != "TIME LIMIT":
+        return _ended_by_scheduler(list(ended), ended[0].fields["reason"])
     if not lines or (left and not died and not killed and not facts.has_failed):
         return None
     if not died and not killed and not ended and not facts.are_all_ranks_here:
@@ -63,12 +80,17 @@ def remote_exit(facts: Facts) -> Finding | None:
         sure,
         proof=lines,
         explanation=(
-            f"A process of the job ended, and the others lost their connections to"
+            "A process of the job ended, and the others lost their connections to"
             f" it.{named}{_signal(killed)} Look in the log of that process for what it said first."
         ),
         fix=("mend what the log of the process that died says; NCCL's lines elsewhere are echoes",),
         next_check="the log of the peer that is named, its exit code, and dmesg on its host",
     )
+
+
+_CRASHES = {"-4", "-7", "-8", "-9", "-11"}
+_SEQUELS = {"SIGTERM", "SIGABRT", "SIGINT", "SIGHUP"}
+"""Signals that launchers send, or that a failure elsewhere leads to."""
 
 
 def _of_gloo(facts: Facts) -> Finding | None:
@@ -117,14 +139,44 @@ def _gone(ends: Ends, gone: list[Exit], how: str, word: str) -> Finding:
         ],
         explanation=(
             f"{named}{place} {how}; the connection errors of the others follow from that. Look in its own"
-            " output for"
-            " what it said first."
+            " output for what it said first."
         ),
         fix=("mend what the output of that rank says; lines of gloo elsewhere are echoes",),
         next_check="python -X faulthandler, and coredumpctl on its host, for the place of a crash"
         if word == "crash"
         else "the last lines of that rank; torchrun --log-dir DIR --redirects 3 keeps them apart",
     )
+
+
+def _told_alone(facts: Facts) -> Finding | None:
+    """Find launchers that were told to end where nothing had failed: by the terminal, or by a scheduler.
+
+    Notes
+    -----
+    torchrun handles SIGHUP itself, so that nohup does not keep it: pytorch#76894.
+    """
+    told = {each.fields["signal"].removeprefix("SIG"): each for each in reversed(facts.seen("agent_told"))}
+    failed = facts.has_failed or facts.faults or facts.seen("agent_exit", "interrupted")
+    if not told or failed or Ends(facts=facts).own_errors:
+        return None
+    if set(told) <= {"1", "HUP"}:
+        return finding(
+            "remote_exit",
+            Severity.BROKEN,
+            Confidence.HIGH,
+            proof=list(facts.seen("agent_told")),
+            explanation=(
+                "The launcher was told to end by SIGHUP: the terminal or the SSH session that it was"
+                " started from was closed. torchrun has a handler of its own for it, so that nohup does not"
+                " keep it."
+            ),
+            fix=("start it in tmux or screen, by setsid or systemd-run, or as a job of the scheduler",),
+            next_check="last and journalctl -u ssh for the end of the session",
+        )
+    # A job that ran until a scheduler ended it is well.
+    if set(told) <= {"15", "TERM"} and not facts.has_completed and not has_progressed(facts):
+        return _told_to_end(list(facts.seen("agent_told")))
+    return None
 
 
 def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:
@@ -135,9 +187,8 @@ def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:
         proof=proof,
         explanation=(
             "The launcher of a node was told to end by a signal from outside, and ended its ranks; ranks of"
-            " other"
-            " nodes lost their connections to them. A scheduler that takes a node away, or a person, does"
-            " that."
+            " other nodes lost their connections to them. A scheduler that takes a node away, or a person,"
+            " does that."
         ),
         fix=(
             "ask the scheduler why (sacct -j JOBID, kubectl describe pod); start again from the checkpoint",
@@ -148,7 +199,7 @@ def _told_to_end(proof: list[Sighting | Evidence]) -> Finding:
 
 def _signal(killed: list[Sighting]) -> str:
     """Return what signal 9 may mean: nothing is printed by a process that it ends."""
-    if not any(each.fields["code"] == "-9" for each in killed):
+    if not any(each.fields.get("code") == "-9" or each.what == "ray_died" for each in killed):
         return ""
     return " Signal 9 is what the kernel sends where the host's memory is full; dmesg on the host tells."
 
@@ -167,8 +218,8 @@ def _ended_by_scheduler(proof: list[Sighting | Evidence], reason: str) -> Findin
         Confidence.MEDIUM,
         proof=proof,
         explanation=(
-            f"Slurm ended the job, and gives the reason: {reason.lower()}. Closed connections are the echo of"
-            " that. Where the job made no progress before, it hung, and that is what to look for."
+            f"Slurm ended the job, and gives the reason: {reason.lower()}. Closed connections are the echo"
+            " of that. Where the job made no progress before, it hung, and that is what to look for."
         ),
         fix=_AFTER.get(reason, ("start the job again from its last checkpoint",)),
         next_check="sacct -j JOBID -o JobID,State,ExitCode,Elapsed,Timelimit; when the last step was logged",

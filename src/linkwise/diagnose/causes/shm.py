@@ -8,6 +8,7 @@ from linkwise.readers.job_log.values import Sighting
 
 __all__ = ["shm"]
 
+_EXITS = ("worker_exit", "agent_exit", "summary_exit", "launcher_exit")
 _FULL = ("No space left", "ENOSPC", "(28)")
 
 
@@ -21,7 +22,7 @@ def shm(facts: Facts) -> Finding | None:
     """
     lines = facts.warned("shm_failed", "shm_call")
     if not lines:
-        return None
+        return _bus_error(facts)
     is_full = any(word in each.evidence.text for each in lines for word in _FULL)
     attaches = all(each.fields.get("action") == "attaching to" for each in lines)
     if attaches and not is_full:
@@ -43,6 +44,42 @@ def shm(facts: Facts) -> Finding | None:
         ),
         next_check="df -h /dev/shm, where the job runs",
     )
+
+
+def _bus_error(facts: Facts) -> Finding | None:
+    """Find a process that SIGBUS ended: memory that was mapped and could not be had when it was touched.
+
+    Notes
+    -----
+    /dev/shm gives memory when it is touched, not when it is mapped, so that a full one ends the process. So
+    do a file that was made shorter while it was mapped, and huge pages; those are rarer.
+    """
+    told = facts.seen("bus_error")
+    exits = [each for each in facts.seen(*_EXITS) if _is_bus(each)]
+    lines = [*told, *exits, *(each for each in facts.seen("died_by") if each.fields["signal"] == "SIGBUS")]
+    if not lines:
+        return None
+    return finding(
+        "shm",
+        Severity.BROKEN,
+        Confidence.HIGH if any("certain" in each.fields for each in told) else Confidence.MEDIUM,
+        proof=[*lines, *facts.seen("shm_size")],
+        explanation=(
+            "A process was ended by SIGBUS: memory that it had mapped was not there when it was touched. In"
+            " jobs of several processes that is /dev/shm, which is full: workers of data loaders and NCCL"
+            " share memory there, and containers have 64 MB of it unless they ask for more."
+        ),
+        fix=(
+            "docker run --shm-size=16g (or --ipc=host)",
+            "on Kubernetes, mount an emptyDir of medium Memory at /dev/shm",
+            "fewer workers of the data loader (num_workers), where it cannot be larger",
+        ),
+        next_check="df -h /dev/shm, where the job runs, while it does",
+    )
+
+
+def _is_bus(line: Sighting) -> bool:
+    return line.fields["code"] == "-7"
 
 
 def _not_shared(facts: Facts, lines: tuple[Sighting, ...]) -> Finding:

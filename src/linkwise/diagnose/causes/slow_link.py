@@ -37,10 +37,8 @@ def slow_link(facts: Facts) -> Finding | None:
         where=ends.hosts,
         explanation=(
             f"Since step {change.step} a step takes {change.after_s:.3g} s instead of {change.before_s:.3g}"
-            " s. No rank"
-            " computes longer, and all of them wait: what they send one another takes longer. Which link"
-            " between"
-            f" {hosts} it is, lines of steps cannot show, as all wait for the slowest."
+            " s. No rank computes longer, and all of them wait: what they send one another takes longer."
+            f" Which link between {hosts} it is, lines of steps cannot show, as all wait for the slowest."
         ),
         fix=(
             (

@@ -59,6 +59,5 @@ def _explained(change: Change, hosts: list[str], known: int) -> str:
     return (
         f"{who} compute {change.compute_after_s:.3g} s a step since step {change.step}, and"
         f" {change.compute_before_s:.3g} s before; the others compute as before and wait for them. A step"
-        " takes"
-        f" {change.after_s:.3g} s instead of {change.before_s:.3g} s.{of_node}"
+        f" takes {change.after_s:.3g} s instead of {change.before_s:.3g} s.{of_node}"
     )

@@ -16,6 +16,7 @@ _TORCHRUN_RANK = re.compile(r"^\s*rank\s*:\s*(\d{1,7})\b")
 _TORCHRUN_HOST = re.compile(r"^\s*host\s*:\s*(\S{1,255})")
 _LABEL = re.compile(r"(\d{1,6}): (.*)")
 """What srun puts before each line of a task."""
+_LOST_NODE = re.compile(r"srun: error: Node failure on (\S{1,255})")
 _NO_TORCH = re.compile(r"No module named '?torch\b")
 _SECONDARY_SIGNALS = (signal.SIGTERM, signal.SIGABRT)
 """How torchrun stops the other ranks, and how gloo may end after a peer is gone."""
@@ -91,7 +92,10 @@ def ending_of(
 
 
 def _reason(failures: Sequence[Mapping[str, object]], output: Sequence[str]) -> str:
-    """Return the first cause: a rank that was killed, else the first error that echoes no other."""
+    """Return the first cause: a node or rank that is gone, else the first error that echoes no other."""
+    lost = next((match[1] for match in map(_LOST_NODE.search, output) if match), None)
+    if lost is not None:
+        return f"node {lost} does not answer any more: Slurm gave it up, and ended the job"
     killed = _killed(output)
     if killed:
         return killed

@@ -186,4 +186,5 @@ class SlurmPlace:
             settings=planned,
             protocol="",
             has_nvlink=False,
+            interfaces=tuple(filter(None, planned.get("GLOO_SOCKET_IFNAME", "").split(","))),
         )

@@ -29,10 +29,13 @@ class TrainedStep:
         By the count of the program.
     time_s
         How long it took [s].
+    loss
+        As it says, not a number included; ``None`` where it says none [1].
     """
 
     number: int
     time_s: float
+    loss: float | None = None
 
 
 @dataclass(slots=True)
@@ -106,6 +109,6 @@ class StepLog:
             )
             known = self._told.setdefault(framework, {})
             if len(known) < MOST_STEPS or each.number in known:
-                known[each.number] = TrainedStep(number=each.number, time_s=time_s)
+                known[each.number] = TrainedStep(number=each.number, time_s=time_s, loss=each.loss)
             else:
                 self.dropped += 1

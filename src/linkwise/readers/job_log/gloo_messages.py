@@ -15,7 +15,7 @@ from linkwise.readers.job_log.message import Message, message
 __all__ = ["GLOO_MESSAGES"]
 
 _RANK = r"^(?:.{0,120}?\[rank ?(?P<rank>\d{1,7})\])?"
-"""What PyTorch writes before the lines of an uncaught exception, since 2.3."""
+"""What PyTorch writes before the lines of an uncaught exception, but for older releases."""
 
 GLOO_MESSAGES: tuple[Message, ...] = (
     message(
@@ -23,7 +23,7 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "Connection closed by peer",
         _RANK + r".*gloo/transport/\S+\] Connection closed by peer \[(?P<peer>[^\]]*)",
     ),
-    # Read error since 1.5, writev and readv before.
+    # Older releases write writev and readv.
     message(
         "gloo_closed",
         "gloo/transport/",
@@ -38,19 +38,41 @@ GLOO_MESSAGES: tuple[Message, ...] = (
     message(
         "gloo_unconnected",
         "connectFullMesh failed",
-        _RANK + r".*connectFullMesh failed with (?P<text>.+?(?:remote=\[(?P<peer>[^\]]*).*)?)$",
+        _RANK + r".*connectFullMesh failed(?: with|:)? ?(?P<text>.+?(?:remote=\[(?P<peer>[^\]]*).*)?)$",
     ),
+    # So in older releases.
+    message(
+        "gloo_unconnected",
+        "gloo/transport/",
+        _RANK + r".*gloo/transport/\S+\] connect(?: \[(?P<peer>[^\]]*)\]:\d+: (?P<text>.+)|\s*$)",
+    ),
+    # The end of such lines where they were broken.
+    message("gloo_peer", "[127.", r"^\s*\[(?P<peer>127\.[\d.]+)\]:\d+: Connection refused"),
+    message("gloo_peer", "remote=[", r"^(?:.*SO_ERROR: .*?)?\s*remote=\[(?P<peer>[^\]]*)"),
+    message("gloo_world", ", size=", r"\brank=(?P<rank>\d+), size=(?P<world>\d+)"),
+    message(
+        "gloo_no_address",
+        "!= nullptr. Unable to find",
+        _RANK
+        + r".*\b(?P<what>ifa|rp) != nullptr\. ?Unable to find (?:address|interface) for:? (?P<name>\S+)",
+    ),
+    # Where the line was broken.
     message(
         "gloo_no_address",
         "Unable to find address for",
-        _RANK + r".*\b(?P<what>ifa|rp) != nullptr\. ?Unable to find address for:? (?P<name>\S+)",
+        _RANK + r"\s*(?P<what>ifa|rp) != nullptr\. ?Unable to find address for:? (?P<name>\S+)",
+    ),
+    message(
+        "gloo_no_port", "gloo/transport/", r"gloo/transport/\S+\] (?:bind|listen): Address already in use"
     ),
     message(
         "gloo_refused",
         "ERROR failed to connect, willRetry",
         r"rank=(?P<rank>\d+), size=(?P<world>\d+), local=\[(?P<local>[^\]]*).*remote=\[(?P<peer>[^\]]*)",
     ),
-    message("gloo_loopback", "loopback address as fallback", _RANK + r".*Unable to resolve hostname"),
+    message(
+        "gloo_loopback", "Unable to resolve hostname to a (local)", _RANK + r".*Unable to resolve hostname"
+    ),
     message("gloo_interface", "GLOO_SOCKET_IFNAME=", r"GLOO_SOCKET_IFNAME=[\"']?(?P<name>[^\"'\s;]+)"),
     message(
         "rank_joined",
@@ -76,6 +98,22 @@ GLOO_MESSAGES: tuple[Message, ...] = (
         "death signal, shutting down",
         r"(?:(?P<host>\S+): agent: )?Received (?:Signals\.)?(?P<signal>\w+) death signal",
     ),
+    message("agent_told", "SignalException: Process", r"Process \d+ got signal: (?P<signal>\w+)"),
+    message(
+        "store_left", "failed to shutdown the rendezvous", r"node '(?P<node>[^']*)' has failed to shutdown"
+    ),
+    message("launcher_exit", "exits with return code", r"exits with return code = (?P<code>-?\d+)"),
+    message("ray_died", "worker process has died", r"because its worker process has died"),
+    message("ray_died", "A worker died or was killed", r"A worker died or was killed while executing a task"),
+    message("bus_error", "insufficient shared memory", r"(?P<certain>insufficient shared memory \(shm\))"),
+    message("bus_error", "signal: Bus error", r"killed by signal: Bus error"),
+    message("bus_error", "(Bus error: ", r"Caught signal 7 \(Bus error"),
+    message("bus_error", "Bus error (signal 7)", r"Bus error \(signal 7\)"),
+    message(
+        "died_by", "terminated with signal SIG", r"process \d+ terminated with signal (?P<signal>SIG\w+)"
+    ),
+    message("died_by", "died with <Signals.", r"died with <Signals\.(?P<signal>SIG\w+)"),
+    message("died_by", ") received by PID", r"Signal \d+ \((?P<signal>SIG\w+)\) received by PID"),
     message("agent_restart", "will restart worker group", r"will restart worker group"),
     message("rendezvous_closed", "RendezvousClosedError", r"RendezvousClosedError"),
     message("interrupted", "KeyboardInterrupt", _RANK + r".*KeyboardInterrupt\s*$"),

@@ -25,7 +25,6 @@ _WATCHED: Mapping[tuple[str, Aggregate], str] = {
     ("train.step_time", Aggregate.P95): 'linkwise_watch_step_time_seconds{quantile="0.95"}',
     ("train.tokens_per_s", Aggregate.MEDIAN): "linkwise_watch_tokens_per_second",
     ("train.loss", Aggregate.MEDIAN): "linkwise_watch_loss",
-    ("train.start_time", Aggregate.MEDIAN): "linkwise_watch_time_to_start_seconds",
     ("serve.ttft", Aggregate.MEDIAN): 'linkwise_watch_ttft_seconds{quantile="0.5"}',
     ("serve.ttft", Aggregate.P99): 'linkwise_watch_ttft_seconds{quantile="0.99"}',
     ("serve.tpot", Aggregate.MEDIAN): 'linkwise_watch_tpot_seconds{quantile="0.5"}',
