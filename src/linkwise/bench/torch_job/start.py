@@ -35,6 +35,9 @@ def main(kind: str, plan_path: str) -> None:
         session = session_module.join(plan)
         importlib.import_module(f"torch_job.{kind}").measure(session, plan)
         session.leave()
+        # Modules of torch hold groups for good, and so threads of gloo: one that wants Python's lock while
+        # the interpreter ends aborts the rank. All is said by now, so that the interpreter need not end.
+        os._exit(0)
     except BaseException as error:  # noqa: BLE001 (the reason of any rank must get out, whatever it is)
         session_module.say("failed", rank=int(os.environ.get("RANK", "0")), error=session_module.told(error))
         raise SystemExit(1) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -11,6 +12,10 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+
+# Its defaults hold the group that there is when it is first imported, for good, and DDP imports it: so it is
+# imported before there is one.
+import torch.distributed.nn.functional
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
@@ -127,7 +132,9 @@ def main() -> None:
             )
     # Ranks end together: one that leaves while another still talks to it can take that one down with it.
     dist.barrier()
-    del parallel
+    # What holds the group goes before it: a thread of gloo that outlives it can abort the rank at its end.
+    del parallel, optimizer
+    gc.collect()
     dist.destroy_process_group()
 
 
