@@ -77,4 +77,5 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture(autouse=True)
 def _own_environment(monkeypatch):
-    monkeypatch.delenv("LINKWISE_DEBUG", raising=False)
+    for name in ("LINKWISE_DEBUG", "LINKWISE_ROLLOUT_STORE", "LINKWISE_ROLLOUT_KEY"):
+        monkeypatch.delenv(name, raising=False)

@@ -18,3 +18,9 @@ from linkwise.cli.main import run
 def test_wrong_use_is_told(words, said, capsys):
     assert run(["bench", "collectives", *words]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_machine_without_slurm_is_told_where_to_go(monkeypatch, capsys):
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert run(["bench", "collectives", "--on", "slurm", "--ranks", "4", "--nodes", "2"]) == 2
+    assert "srun is not here" in capsys.readouterr().err

@@ -361,3 +361,9 @@ def test_a_rank_that_found_nobody_on_its_own_host_is_no_wrong_interface():
         " out connecting: SO_ERROR: Connection refused, remote=[127.0.0.1]:17308\n"
     )
     assert causes_of({"log": line}) == []
+
+
+def test_a_job_that_ran_until_it_was_told_to_end_is_well(job, doctor):
+    found = doctor(job().healthy().raw("W api.py:719] Received 15 death signal, shutting down workers"))
+    assert (str(found.verdict), found.findings) == ("healthy", ())
+    assert found.reason.endswith("; its launcher was told to end (SIGTERM)")

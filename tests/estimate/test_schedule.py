@@ -6,6 +6,7 @@ import pytest
 from linkwise.estimate.columns import Evaluation, Table
 from linkwise.estimate.terms import TERMS
 from linkwise.layout import Schedule
+from tests.estimate.played_1f1b import played
 
 
 def value(name, **columns):
@@ -61,3 +62,43 @@ def test_overhead_grows_with_every_doubling_above_a_node():
     fractions = {"framework_overhead_fraction": 0.05, "straggler_fraction": 0.01, "step_fixed_s": 0.5}
     assert value("overhead_s", known_s=10, gpus=8, **fractions) == pytest.approx(0.5 + 0.5)
     assert value("overhead_s", known_s=10, gpus=64, **fractions) == pytest.approx(0.8 + 0.5)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "stages_per_domain", "hops"),
+    [
+        (2, 1, [1]),
+        (4, 1, [1, 1, 1]),
+        (8, 1, [1] * 7),
+        (4, 2, [0, 1, 0]),
+        (8, 2, [0, 1, 0, 1, 0, 1, 0]),
+        (8, 4, [0, 0, 0, 1, 0, 0, 0]),
+    ],
+)
+@pytest.mark.parametrize("rounds", [1, 2, 3, 5])
+def test_exchanges_that_1f1b_waits_for_are_those_of_the_schedule_played_through(
+    pipeline, stages_per_domain, hops, rounds
+):
+    micro_batches = rounds * pipeline
+    waits = played(pipeline, micro_batches, hops) - played(pipeline, micro_batches, [0] * len(hops))
+    columns = {
+        "micro_batches": micro_batches,
+        "pipeline": pipeline,
+        "stages_per_domain": stages_per_domain,
+        "hop_share_across": sum(hops) / len(hops),
+    }
+    told = value(
+        "pipeline_s",
+        hop_exposed_fraction=value("hop_turn_fraction", **columns),
+        virtual_pipeline=1,
+        schedule=0,
+        hop_across_s=1.0,
+        hop_inside_s=0.0,
+        gpipe_hops_s=0.0,
+        **columns,
+    )
+    assert told == pytest.approx(waits)
+
+
+def test_without_hops_the_schedule_played_through_is_its_closed_form():
+    assert played(4, 8, [0, 0, 0]) == pytest.approx((8 + 4 - 1) * 30.0)

@@ -21,11 +21,12 @@ def cluster(kind="single-switch", *, nodes=4, gpus=2, nics=1):
 
 
 def test_auto_dilation_is_the_least_of_its_series_that_fits_nic_and_sum():
-    # 400 Gbit/s to 100 Mbit/s is 4,000; 16 NICs at 1 Gbit/s in all are 62.5 Mbit/s each, 6,400
-    assert auto_dilation(50e9, 4) == 5_000
-    assert auto_dilation(50e9, 16) == 10_000
-    assert auto_dilation(12.5e6, 1) == 1
-    assert auto_dilation(25e6, 1) == 2
+    # 400 Gbit/s to 40 Mbit/s is 10,000; eight ranks take 20 Mbit/s, 32 ranks 5 Mbit/s, which is 80,000
+    assert auto_dilation(50e9, 4) == 10_000
+    assert auto_dilation(50e9, 8) == 20_000
+    assert auto_dilation(50e9, 32) == 100_000
+    assert auto_dilation(5e6, 1) == 1
+    assert auto_dilation(25e6, 1) == 5
 
 
 def test_links_are_slower_by_the_dilation():

@@ -14,8 +14,9 @@ from linkwise.errors import ExitCode, InputError
 from linkwise.job import Job
 from linkwise.lab.faults import FaultKind, Injection, fault_run, faulty_request
 from linkwise.lab.job import JobEnd, JobRequest, run_job
+from linkwise.lab.lab_job import lab_job
 from linkwise.lab.life import Ground, lab_in_use, take_down, take_up
-from linkwise.lab.training import lab_job, run_request
+from linkwise.lab.training import run_request
 from linkwise.layout import Layout
 from linkwise.readers.job_log.reading import parse_job_log
 from tests.lab.test_design import DOCUMENT, cluster, design_of
@@ -52,7 +53,7 @@ def test_links_go_down_at_the_leaf_and_are_mended():
 def test_a_slow_link_is_slow_both_ways():
     _, told = injected(FaultKind.SLOW_LINK)
     assert [argv[2] for argv, _ in told] == ["lw-x-n1", "lw-x-sw"]
-    assert all("rate 8000000bit" in given for _, given in told)  # a tenth of 80 Mbit/s
+    assert all("rate 4000000bit" in given for _, given in told)  # a tenth of 40 Mbit/s
 
 
 def test_a_fault_comes_once():

@@ -61,7 +61,7 @@ def test_a_lab_comes_up_and_leaves_nothing(ground, name):
     assert len(state_of(name, ground).namespaces) == 5
     assert interfaces() == before
     rates = system_shell(("tc", "-n", f"lw-{name}-sw", "class", "show", "dev", "leaf0up"))
-    assert "rate 40Mbit" in rates
+    assert "rate 10Mbit" in rates
     take_down(name, ground=ground)
     assert state_of(name, ground) is None
     assert not (HOME / name).exists()

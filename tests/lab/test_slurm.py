@@ -16,7 +16,7 @@ from tests.lab.slurm_labs import SlurmLab, comm, is_bridge_there, left_of
 from tests.lab.test_design import cluster, design_of
 
 pytestmark = [pytest.mark.requires("netns"), pytest.mark.requires("slurm"), pytest.mark.slow]
-NAME = f"s{os.getpid()}"
+NAME = f"sl{os.getpid()}"
 STALLED = """\
 import sys, time
 from linkwise.lab.life import Ground

@@ -44,7 +44,8 @@ def test_bytes_of_a_step_are_those_counted(layout, counted_mb):
 
 def test_a_pipeline_sends_activations_and_their_gradients():
     # 4 micro-batches of 128 tokens x 128 x 4 bytes between the second stage and the third, each way
-    assert nic_bytes(Layout(pipeline=4, data=1), micro_batches=4) == 4 * 128 * 128 * 4
+    # and 48 bytes three times a message: two with it, one with that of the other way
+    assert nic_bytes(Layout(pipeline=4, data=1), micro_batches=4) == 4 * (128 * 128 * 4 + 3 * 48)
 
 
 def test_rank_order_places_stages_or_replicas_side_by_side():

@@ -36,7 +36,14 @@ def test_both_ends_of_every_link_are_shaped():
     design = design_of(cluster("leaf-spine, oversubscription: 2"))
     classes = [line for b in batches_of("x", design) for line in b.lines if line.startswith("class add")]
     assert len(classes) == 2 * len(design.nics) + 2 * len(design.trunks)
-    assert all("burst 15k cburst 15k" in line for line in classes)
+
+
+def test_little_passes_for_nothing_after_a_pause():
+    for dilation, burst, segment in ((400, 15_000, 65_536), (10_000, 5_000, 5_000), (40_000, 4_000, 3_000)):
+        lines = [line for b in batches_of("x", design_of(cluster(), dilation=dilation)) for line in b.lines]
+        bursts = {re.search(r"burst (\d+) cburst (\d+)", line).groups() for line in lines if "class" in line}
+        assert bursts == {(str(burst), str(burst))}
+        assert any(f"gso_max_size {segment} up" in line for line in lines)
 
 
 @given(st.from_regex(r"\A[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?\Z"), st.integers(0, 7))

@@ -66,7 +66,24 @@ def test_no_time_beats_the_bytes_of_any_link(load, rate, round_s, rounds):
 def test_loads_follow_the_members_and_the_path():
     traffic = gloo_traffic("all_gather", ranks=2, size_bytes=100.0)
     loads = link_loads(traffic, (5, 3), lambda one, two: (f"{one}>{two}",))
-    assert loads == {"5>3": 50.0, "3>5": 50.0}
+    # two messages each way: 2 x 2 preambles of 48 bytes with each of one's own, 2 for those of the other
+    assert loads == {"5>3": 50.0 + 6 * 48, "3>5": 50.0 + 6 * 48}
+
+
+def test_a_message_costs_two_preambles_ahead_and_one_back():
+    traffic = gloo_traffic("broadcast", ranks=2, size_bytes=1000.0)
+    assert traffic.stream_bytes.tolist() == [[0.0, 1096.0], [48.0, 0.0]]
+
+
+@given(st.sampled_from(GLOO_OPERATIONS), st.integers(2, 33), st.floats(1.0, 1e12))
+def test_messages_go_where_bytes_go(operation, ranks, size_bytes):
+    traffic = gloo_traffic(operation, ranks=ranks, size_bytes=size_bytes)
+    assert ((traffic.messages > 0) == (traffic.sent_bytes > 0)).all()
+
+
+def test_a_share_of_a_rate_makes_bytes_alone_slower():
+    time_s = gloo_time_s({"a": 100.0}, lambda _: 1000.0, rounds=3, round_s=0.01, reached_fraction=0.5)
+    assert time_s == pytest.approx(3 * 0.01 + 0.2)
 
 
 def test_one_rank_and_unknown_operations_are_refused():

@@ -6,7 +6,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkwise.rollout.judging import judge_step, worst_of
+from linkwise.rollout.gates.judging import judge_step, worst_of
 from linkwise.rollout.plan import Against, Severity
 from linkwise.rollout.runs import RunState, Side
 from linkwise.rollout.verdicts import Outcome

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from linkwise.rollout.gates.power import GatePower, Noise, gate_power
 from linkwise.rollout.plan import Against
-from linkwise.rollout.power import GatePower, Noise, gate_power
 from tests.rollout.making import at_least, objective, rollout
 
 BAR, HEALTHY, DEGRADED = 0.95, 1.0, 0.92

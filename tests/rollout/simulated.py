@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from linkwise.launch.run.processes import RUN_VARIABLE, living
-from linkwise.rollout.carrying import carry_out
-from linkwise.rollout.ground import Ground, Loaded, StepSize
+from linkwise.rollout.carrying.carrying import carry_out
+from linkwise.rollout.carrying.ground import Ground, Loaded, StepSize
 from linkwise.rollout.plan import Rollback, Step, Target, TargetKind
 from linkwise.rollout.runs import RunState, Side, StepRun
-from linkwise.rollout.store import Store
-from linkwise.rollout.store_lock import HeldBy
+from linkwise.rollout.store.lock import HeldBy
+from linkwise.rollout.store.store import Store
 from tests.rollout.making import at_least, objective, rollout
 
 OPENED = []

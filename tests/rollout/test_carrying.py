@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from linkwise.errors import ExitCode, InputError
-from linkwise.rollout import actions
 from linkwise.rollout.canonical import canonical_text
-from linkwise.rollout.carrying import roll_back
-from linkwise.rollout.deciding import Said, approve, suspend, waive
-from linkwise.rollout.decisions import BOOKKEEPING, Kind
-from linkwise.rollout.kept_configuration import put_back
+from linkwise.rollout.carrying import actions
+from linkwise.rollout.carrying.carrying import roll_back
+from linkwise.rollout.carrying.deciding import Said, approve, suspend, waive
+from linkwise.rollout.carrying.progress import Cause, progress_of
+from linkwise.rollout.carrying.resuming import accept_file, resume
+from linkwise.rollout.carrying.standing import Standing, exit_code_of, standing_of
 from linkwise.rollout.plan import (
     Against,
     Configuration,
@@ -25,11 +26,10 @@ from linkwise.rollout.plan import (
     Sampling,
     Severity,
 )
-from linkwise.rollout.progress import Cause, progress_of
-from linkwise.rollout.resuming import accept_file, resume
 from linkwise.rollout.runs import RunState, Side
-from linkwise.rollout.standing import Standing, exit_code_of, standing_of
-from linkwise.rollout.verification import flaws_of
+from linkwise.rollout.store.decisions import BOOKKEEPING, Kind
+from linkwise.rollout.store.kept_configuration import put_back
+from linkwise.rollout.store.verification import flaws_of
 from tests.rollout.making import DIGESTS, at_least, objective
 from tests.rollout.simulated import METRIC, Clock, Processes, carry, ground, holder, steps, three_steps
 

@@ -7,11 +7,11 @@ import pytest
 
 from linkwise.cli.main import run as command
 from linkwise.cluster import load_cluster
-from linkwise.rollout.checking import check_rollout
-from linkwise.rollout.checking_power import StatedNoise, objective_powers, power_remarks
+from linkwise.rollout.document.reading import parse_rollout
+from linkwise.rollout.gates.checking import check_rollout
+from linkwise.rollout.gates.checking_power import StatedNoise, objective_powers, power_remarks
+from linkwise.rollout.gates.remark import Level
 from linkwise.rollout.plan import Against
-from linkwise.rollout.reading import parse_rollout
-from linkwise.rollout.remark import Level
 from tests.rollout.making import at_least, at_most, objective, rollout
 
 _ROOT = Path(__file__).parents[2]
@@ -150,7 +150,7 @@ def test_check_reads_standard_input_and_exits_with_one_on_a_fault(tmp_path, monk
     import io
     import sys
 
-    text = (_ROOT / "src/linkwise/rollout/template.yaml").read_text(encoding="utf-8")
+    text = (_ROOT / "src/linkwise/rollout/document/template.yaml").read_text(encoding="utf-8")
 
     def check(given):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))

@@ -6,14 +6,14 @@ import pytest
 
 from linkwise.errors import DocumentError
 from linkwise.launch.run.proof import Expected, prove
-from linkwise.rollout.document import RolloutDocument
-from linkwise.rollout.document_objective import TrainingWorkload
+from linkwise.rollout.document.document import RolloutDocument
+from linkwise.rollout.document.objective import TrainingWorkload
+from linkwise.rollout.document.reading import parse_rollout, read_rollout
 from linkwise.rollout.metrics import METRICS
 from linkwise.rollout.plan import PROOFS, Against, Severity, Target, TargetKind, Workload, WorkloadKind
-from linkwise.rollout.reading import parse_rollout, read_rollout
 
 _ROOT = Path(__file__).parents[2]
-_TEMPLATE = (_ROOT / "src/linkwise/rollout/template.yaml").read_text(encoding="utf-8")
+_TEMPLATE = (_ROOT / "src/linkwise/rollout/document/template.yaml").read_text(encoding="utf-8")
 
 
 def _changed(before, after):

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from linkwise.errors import InputError
-from linkwise.rollout.evidence_files import read_evidence
+from linkwise.rollout.carrying.progress import progress_of
 from linkwise.rollout.exports.decision_log import log_json
-from linkwise.rollout.gate import gate_of_log
-from linkwise.rollout.progress import progress_of
-from linkwise.rollout.replay import replay_rollout
+from linkwise.rollout.gates.gate import gate_of_log
+from linkwise.rollout.gates.replay import replay_rollout
+from linkwise.rollout.measuring.evidence_files import read_evidence
 from linkwise.rollout.runs import Side
-from linkwise.rollout.store import Store
+from linkwise.rollout.store.store import Store
 from linkwise.rollout.verdicts import Outcome
 from tests.rollout.making import TODAY, at_least, objective
 from tests.rollout.simulated import Processes, carry, ground, three_steps

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from linkwise.cli.main import run as command
-from linkwise.rollout.reading import read_rollout
-from linkwise.rollout.recorded_runs import read_recorded
-from linkwise.rollout.replay import replay_rollout
+from linkwise.rollout.document.reading import read_rollout
+from linkwise.rollout.gates.replay import replay_rollout
+from linkwise.rollout.measuring.recorded_runs import read_recorded
 from linkwise.rollout.verdicts import Outcome
 from tests.rollout.making import TODAY
 

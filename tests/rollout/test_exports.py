@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from linkwise.errors import InputError
+from linkwise.rollout.carrying.incident import Gathering, collect_incident, redactor_of
+from linkwise.rollout.carrying.progress import progress_of
 from linkwise.rollout.exports.decision_log import log_json, parse_log
 from linkwise.rollout.exports.madr import madr_files
 from linkwise.rollout.exports.records import write_records
-from linkwise.rollout.incident import Gathering, collect_incident, redactor_of
 from linkwise.rollout.plan import COLLECTED, Incident, Reaction, Reactions
-from linkwise.rollout.progress import progress_of
 from linkwise.rollout.runs import Side
-from linkwise.rollout.verification import flaws_of
+from linkwise.rollout.store.verification import flaws_of
 from tests.rollout.simulated import Processes, carry, ground, three_steps
 
 LOG = Path(__file__).parents[1] / "data" / "rollout" / "decision-log.json"

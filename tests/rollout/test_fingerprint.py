@@ -2,7 +2,7 @@
 
 import pytest
 
-from linkwise.rollout.fingerprint import changed, fingerprint_digest, mismatches
+from linkwise.rollout.carrying.fingerprint import changed, fingerprint_digest, mismatches
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 
 from linkwise.cli.main import run as command
 from linkwise.errors import ExitCode, InputError, UnknownName
-from linkwise.rollout.decisions import Entry, Kind
-from linkwise.rollout.gate import Gate, check_step, gate_of_log
-from linkwise.rollout.gate_server import serve_gates
-from linkwise.rollout.progress import progress_of
+from linkwise.rollout.carrying.progress import progress_of
+from linkwise.rollout.gates.gate import Gate, check_step, gate_of_log
+from linkwise.rollout.gates.gate_server import serve_gates
+from linkwise.rollout.store.decisions import Entry, Kind
 from tests.rollout.making import TODAY, rollout
 from tests.rollout.recording import collectives, record
 
@@ -120,7 +120,7 @@ def test_server_takes_no_endless_body_and_no_taken_port():
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = (_ROOT / "src/linkwise/rollout/template.yaml").read_text(encoding="utf-8")
+    text = (_ROOT / "src/linkwise/rollout/document/template.yaml").read_text(encoding="utf-8")
     text = text.replace("      - {to: prediction, at_least: 75 %}\n", "").replace("repeats: 9", "repeats: 5")
     (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
     for side in ("candidate", "control"):

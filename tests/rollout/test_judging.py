@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from linkwise.rollout.judging import judge_rollback, judge_step
+from linkwise.rollout.gates.judging import judge_rollback, judge_step
 from linkwise.rollout.plan import Against, Aggregate, Rollback, Severity, ValidRun
 from linkwise.rollout.runs import RunState, Side
 from linkwise.rollout.verdicts import Outcome

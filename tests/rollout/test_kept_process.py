@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from linkwise.rollout.kept_process import find_process, start_process
+from linkwise.rollout.measuring.kept_process import find_process, start_process
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc")
 
@@ -30,7 +30,7 @@ def test_it_outlives_its_keeper_and_is_found_again(tmp_path):
     folder.mkdir()
     program = (
         "import os, sys, pathlib, time\n"
-        "from linkwise.rollout.kept_process import start_process\n"
+        "from linkwise.rollout.measuring.kept_process import start_process\n"
         "start_process([sys.executable, '-c', 'import time; time.sleep(1.5); print(7)'],\n"
         "              environment=os.environ, folder=pathlib.Path(sys.argv[1]), mark='b2')\n"
         "print('started', flush=True); time.sleep(60)\n"

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from linkwise.rollout.ledger import gpu_time_facts, ledger_of
+from linkwise.rollout.carrying.ledger import gpu_time_facts, ledger_of
 from linkwise.rollout.plan import Against, Rollback
 from linkwise.rollout.runs import RunState, Side
 from linkwise.rollout.verdicts import ObjectiveVerdict, Outcome, StepVerdict

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from linkwise.errors import DocumentError
-from linkwise.rollout.measured_result import read_result
+from linkwise.rollout.measuring.measured_result import read_result
 
 # What `linkwise bench` and `linkwise launch` printed on one machine of two cores, with gloo.
 RESULTS = Path(__file__).parents[1] / "data" / "rollout" / "results"

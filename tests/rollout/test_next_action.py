@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from linkwise.rollout import actions
-from linkwise.rollout.carrying import situation_of
-from linkwise.rollout.decisions import Kind
-from linkwise.rollout.next_action import next_action
+from linkwise.rollout.carrying import actions
+from linkwise.rollout.carrying.carrying import situation_of
+from linkwise.rollout.carrying.next_action import next_action
+from linkwise.rollout.carrying.schedule import next_run, workloads_of
 from linkwise.rollout.plan import Reaction, Reactions, Sampling
 from linkwise.rollout.runs import RunState, Side
-from linkwise.rollout.schedule import next_run, workloads_of
+from linkwise.rollout.store.decisions import Kind
 from tests.rollout.making import JOB, at_least, at_most, objective, rollout
 from tests.rollout.simulated import Clock, Processes, carry, ground, steps, three_steps
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from linkwise.rollout.measuring import RunRequest
-from linkwise.rollout.own_commands import OwnCommands
+from linkwise.rollout.measuring.measure import RunRequest
+from linkwise.rollout.measuring.own_commands import OwnCommands
 from linkwise.rollout.plan import (
     Configuration,
     Scope,

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
+from linkwise.rollout.gates.power import Noise, gate_power
 from linkwise.rollout.plan import Against
-from linkwise.rollout.power import Noise, gate_power
 from tests.rollout.making import at_least, at_most, objective, rollout
 from tests.rollout.power_cases import CASES, TRIALS, simulated
 

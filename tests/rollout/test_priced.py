@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from linkwise.rollout.measured_result import read_result
-from linkwise.rollout.measuring import RunRequest
+from linkwise.rollout.gates.priced import asked_samples, gpu_usd_per_s
+from linkwise.rollout.measuring.measure import RunRequest
+from linkwise.rollout.measuring.measured_result import read_result
 from linkwise.rollout.metrics import METRICS, PLACES
 from linkwise.rollout.plan import Scope, ValidRun, Workload, WorkloadKind
-from linkwise.rollout.priced import asked_samples, gpu_usd_per_s
 from linkwise.rollout.runs import Side
 from tests.rollout.making import rollout
 

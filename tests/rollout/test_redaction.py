@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linkwise.rollout.redaction import Redactor
+from linkwise.rollout.carrying.redaction import Redactor
 
 NAMES = {
     "host": ["gpu-node-17", "gpu-node-17.hpc.example.org", "login.cluster.local"],

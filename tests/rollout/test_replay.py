@@ -5,10 +5,10 @@ import pytest
 
 from linkwise.cli.main import run as command
 from linkwise.errors import InputError
-from linkwise.rollout.checking_power import recorded_noise
+from linkwise.rollout.gates.checking_power import recorded_noise
+from linkwise.rollout.gates.replay import exit_code_of, replay_rollout
+from linkwise.rollout.measuring.recorded_runs import read_recorded
 from linkwise.rollout.plan import Step, Target, TargetKind, ValidRun, Workload, WorkloadKind
-from linkwise.rollout.recorded_runs import read_recorded
-from linkwise.rollout.replay import exit_code_of, replay_rollout
 from linkwise.rollout.runs import RunState, Side
 from linkwise.rollout.verdicts import Outcome
 from tests.rollout.making import (
@@ -180,7 +180,7 @@ def test_noise_of_records_is_their_spread(tmp_path):
 
 def test_command_prints_verdicts_and_writes_them_for_ci(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    text = (_ROOT / "src/linkwise/rollout/template.yaml").read_text(encoding="utf-8")
+    text = (_ROOT / "src/linkwise/rollout/document/template.yaml").read_text(encoding="utf-8")
     text = text.replace("      - {to: prediction, at_least: 75 %}\n", "").replace("repeats: 9", "repeats: 5")
     (tmp_path / "r.yaml").write_text(text, encoding="utf-8")
     for step in ("one-node", "all"):

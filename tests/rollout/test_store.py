@@ -10,15 +10,15 @@ from dataclasses import replace
 import pytest
 
 from linkwise.errors import InputError, UnknownName
-from linkwise.rollout import actions
-from linkwise.rollout.deciding import Said, suspend
-from linkwise.rollout.decisions import Kind
-from linkwise.rollout.progress import Cause
-from linkwise.rollout.store import Store
-from linkwise.rollout.store_lock import lock_number
-from linkwise.rollout.verification import flaws_of
+from linkwise.rollout.carrying import actions
+from linkwise.rollout.carrying.deciding import Said, suspend
+from linkwise.rollout.carrying.progress import Cause
+from linkwise.rollout.store.decisions import Kind
+from linkwise.rollout.store.lock import lock_number
+from linkwise.rollout.store.store import Store
+from linkwise.rollout.store.verification import flaws_of
 from tests.rollout.simulated import carry, ground, holder, three_steps
-from tests.rollout.test_killed import check_nothing_lost_or_doubled, kill_at_random, start
+from tests.rollout.test_killed import check_nothing_lost_or_doubled, kill_at_random, refuse_the_second
 
 NOW = dt.datetime(2026, 11, 30, 8, tzinfo=dt.UTC)
 
@@ -137,14 +137,7 @@ def test_killed_on_a_server_the_next_one_goes_on(tmp_path, postgres):
 @pytest.mark.full
 @pytest.mark.requires("postgresql")
 def test_two_at_once_on_a_server_are_one_and_a_refusal(tmp_path, postgres):
-    first = start(tmp_path, "0.01", postgres)
-    first.stdout.readline()
-    second = start(tmp_path, "0.01", postgres)
-    _, err = second.communicate(timeout=60)
-    assert second.returncode != 0
-    assert "is carried out by tester" in err
-    first.communicate(timeout=120)
-    assert first.returncode == 0
+    refuse_the_second(tmp_path, postgres)
 
 
 def test_a_decision_taken_meanwhile_is_not_written_over(where, tmp_path):

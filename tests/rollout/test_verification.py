@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from linkwise.errors import InputError, LinkwiseError
-from linkwise.rollout.decisions import Kind, LogHead, seal, unseal
 from linkwise.rollout.exports.decision_log import log_json, parse_log
-from linkwise.rollout.signing import read_private_key, read_public_keys
-from linkwise.rollout.store import Store
-from linkwise.rollout.verification import LogRow, flaws_of
+from linkwise.rollout.store.decisions import Kind, LogHead, seal, unseal
+from linkwise.rollout.store.signing import read_private_key, read_public_keys
+from linkwise.rollout.store.store import Store
+from linkwise.rollout.store.verification import LogRow, flaws_of
 from tests.rollout.simulated import Processes, carry, ground, three_steps
 
 ROWS = {

@@ -3,10 +3,10 @@
 import pytest
 
 from linkwise.monitor.alert import Comparison, Severity
+from linkwise.rollout.gates.watched import watched_objectives
 from linkwise.rollout.plan import Against, Aggregate
 from linkwise.rollout.plan import Severity as Weight
 from linkwise.rollout.runs import Side
-from linkwise.rollout.watched import watched_objectives
 from tests.rollout.making import JOB, at_least, at_most, objective, rollout, run
 
 

@@ -14,7 +14,7 @@ __all__ = ["TEMPLATES", "init"]
 TEMPLATES: Mapping[str, str] = {
     "cluster": "cluster/template.yaml",
     "job": "job/template.yaml",
-    "rollout": "rollout/template.yaml",
+    "rollout": "rollout/document/template.yaml",
     "prices": "cluster/prices_template.yaml",
 }
 """Template of each document, in the room that reads it."""

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from linkwise.lab.bench import BenchRow, Host
     from linkwise.lab.design import LabDesign
     from linkwise.lab.faults import FaultRun
+    from linkwise.lab.lab_job import LabJob
     from linkwise.lab.life import LabState
-    from linkwise.lab.training import LabJob, RunResult
+    from linkwise.lab.sweep import Sweep
+    from linkwise.lab.training import RunResult
 
 __all__ = ["lab"]
 
@@ -186,10 +188,10 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.errors import ExitCode
     from linkwise.job.reading import load_job
-    from linkwise.lab.bench import host_of
     from linkwise.lab.job import run_job
+    from linkwise.lab.lab_job import lab_job
     from linkwise.lab.life import Ground, lab_in_use
-    from linkwise.lab.training import lab_job, run_request, run_result
+    from linkwise.lab.training import run_request, run_result
 
     given = load_job(job)
     with lab_in_use(name, ground=Ground()) as (held, design):
@@ -199,7 +201,57 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
     if not end.is_done:
         click.echo(f"linkwise: the job failed: {end.reason}", err=True)
         raise click.exceptions.Exit(ExitCode.AGAINST)
-    _print_run(held, prepared, run_result(held, prepared, design, end, host_of(design, end)), form)
+    _print_run(held, prepared, run_result(held, prepared, design, end), form)
+
+
+@lab.command()
+@click.argument("job")
+@click.argument("name", required=False)
+@click.option("--layouts", metavar="FILE", help="A layouts/1 document; without, every cut that the lab runs.")
+@click.option("--steps", type=click.IntRange(1, 1000), default=3, show_default=True, help="Steps measured.")
+@_PYTHON
+@click.option(
+    "--format", "form", type=click.Choice(["table", "json", "csv"]), default="table", show_default=True
+)
+def sweep(job: str, name: str | None, *, layouts: str | None, steps: int, python: str, form: str) -> None:
+    """Run several layouts of JOB in the lab NAME, or in the only one, and compare the two orders.
+
+    JOB is a job/1 document without a layout. Each layout is predicted and measured as by `lab run`; the table
+    is in the order measured, with the rank of each as predicted, Spearman's rank correlation of both orders,
+    and what taking the layout predicted to be the best loses.
+
+    Exit codes: 0 done, 1 a layout failed, 2 wrong input, 4 nothing was measured.
+
+    \b
+    linkwise lab sweep examples/lab-sweep.yaml --layouts examples/lab-sweep-layouts.yaml
+    """  # noqa: D301 (click reads \b as: do not wrap)
+    from functools import partial
+
+    from linkwise.errors import ExitCode
+    from linkwise.job.reading import load_job
+    from linkwise.lab.layouts_document import read_layouts
+    from linkwise.lab.life import Ground, lab_in_use
+    from linkwise.lab.sweep import run_in_lab, sweep_jobs, swept
+
+    given = load_job(job)
+    if given.layout is not None:
+        raise InputError(f"{job} states a layout, which a sweep would not use; write layout: search")
+    wanted = () if layouts is None else read_layouts(layouts)
+    with lab_in_use(name, ground=Ground()) as (held, design):
+        runs = sweep_jobs(given, wanted, _cluster_of(held, design), design)
+        one = partial(run_in_lab, lab=held, design=design, steps=steps, python=python)
+        found = swept(runs, one, say=_progress)
+    _print_sweep(held, design, found, form)
+    failed = [row for row in found.rows if row.result is None]
+    if failed:
+        raise click.exceptions.Exit(
+            ExitCode.NOT_MEASURED if len(failed) == len(found.rows) else ExitCode.AGAINST
+        )
+
+
+def _progress(words: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(words, err=True)
 
 
 @lab.command()
@@ -245,8 +297,9 @@ def fault(  # noqa: PLR0917 (click passes all by name)
     from linkwise.job.reading import load_job
     from linkwise.lab.faults import FaultKind, Injection, fault_run, faulty_request
     from linkwise.lab.job import run_job
+    from linkwise.lab.lab_job import lab_job, small_job
     from linkwise.lab.life import Ground, lab_in_use
-    from linkwise.lab.training import lab_job, run_request, small_job
+    from linkwise.lab.training import run_request
 
     if kind not in list(FaultKind):
         raise UnknownName.among(list(FaultKind), kind="fault", given=kind)
@@ -316,6 +369,22 @@ def _print_run(held: str, prepared: LabJob, result: RunResult, form: str) -> Non
         click.echo(published_json(published))
     else:
         print_lab_run(published, console_for(sys.stdout))
+
+
+def _print_sweep(held: str, design: LabDesign, found: Sweep, form: str) -> None:
+    import csv
+
+    from linkwise.report.lab_sweep import lab_sweep_csv_rows, lab_sweep_result, print_lab_sweep
+    from linkwise.report.results import published_json
+    from linkwise.report.tables import console_for
+
+    published = lab_sweep_result(held, design, found)
+    if form == "json":
+        click.echo(published_json(published))
+    elif form == "csv":
+        csv.writer(sys.stdout, lineterminator="\n").writerows(lab_sweep_csv_rows(published))
+    else:
+        print_lab_sweep(published, console_for(sys.stdout))
 
 
 def _print_bench(held: str, design: LabDesign, host: Host, rows: Sequence[BenchRow], form: str) -> None:

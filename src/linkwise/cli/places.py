@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -256,6 +257,8 @@ def _slurm_bench(asked: BenchAsked) -> BenchPlace:
     for each in asked.options:
         if not each.startswith("-") or not each.isprintable():
             raise InputError(f"--sbatch {each!r}: write an option of sbatch, such as --partition=train")
+    if shutil.which("srun") is None:
+        raise InputError("srun is not here: --on slurm runs on a node that can submit")
     place = SlurmPlace(
         nodes=asked.nodes,
         ranks_per_node=asked.ranks // asked.nodes,

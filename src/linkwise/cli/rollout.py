@@ -65,4 +65,6 @@ def rollout() -> None:
     \b
     linkwise init rollout
     linkwise rollout check rollout.yaml
+    linkwise rollout run rollout.yaml
+    linkwise rollout status rollout.yaml
     """  # noqa: D301 (click reads \b as: do not wrap)

@@ -12,7 +12,7 @@ import click
 from linkwise.errors import ExitCode, InputError, UnknownName
 
 if TYPE_CHECKING:
-    from linkwise.rollout.checking_power import StatedNoise
+    from linkwise.rollout.gates.checking_power import StatedNoise
     from linkwise.rollout.plan import Rollout
 
 __all__ = ["check"]
@@ -53,10 +53,10 @@ def check(
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cluster import load_cluster
     from linkwise.report.rollout_check import print_rollout_check, rollout_check_result
-    from linkwise.rollout.checking import check_rollout
-    from linkwise.rollout.checking_power import not_simulated, objective_powers, power_remarks
-    from linkwise.rollout.reading import read_rollout
-    from linkwise.rollout.remark import Level
+    from linkwise.rollout.document.reading import read_rollout
+    from linkwise.rollout.gates.checking import check_rollout
+    from linkwise.rollout.gates.checking_power import not_simulated, objective_powers, power_remarks
+    from linkwise.rollout.gates.remark import Level
 
     rollout = read_rollout(file)
     cluster = load_cluster(rollout.scope.cluster)
@@ -84,8 +84,8 @@ def _noise(
     rollout: Rollout, given: Sequence[str], records: Path | None
 ) -> tuple[dict[str, StatedNoise], StatedNoise]:
     """Return the noise by objective, stated over recorded, and that of all others."""
-    from linkwise.rollout.checking_power import ASSUMED_NOISE_FRACTION, StatedNoise, recorded_noise
-    from linkwise.rollout.evidence_files import read_evidence
+    from linkwise.rollout.gates.checking_power import ASSUMED_NOISE_FRACTION, StatedNoise, recorded_noise
+    from linkwise.rollout.measuring.evidence_files import read_evidence
     from linkwise.rollout.metrics import parse_ratio
 
     found = {} if records is None else recorded_noise(rollout, read_evidence(records, rollout))

@@ -20,7 +20,7 @@ from linkwise.cli.rollout_opened import (
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from linkwise.rollout.deciding import Said
+    from linkwise.rollout.carrying.deciding import Said
 
 __all__ = ["approve", "resume", "suspend", "waive"]
 
@@ -40,7 +40,7 @@ def approve(
     \b
     linkwise rollout approve rollout.yaml --by mira --as fabric-oncall --reason 'quarter looks clean'
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.deciding import approve as write
+    from linkwise.rollout.carrying.deciding import approve as write
 
     opened = open_rollout(file, store, sign=sign_of(key))
     write(opened.store, opened.name, _said(by, reason), role=role)
@@ -75,7 +75,7 @@ def waive(
     \b
     linkwise rollout waive rollout.yaml --by mira --reason 'known, CHG-120 mends it' --until 2027-02-20
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.deciding import waive as write
+    from linkwise.rollout.carrying.deciding import waive as write
 
     try:
         day = dt.date.fromisoformat(until)
@@ -99,7 +99,7 @@ def suspend(*, file: str, store: str | None, form: str, key: Path | None, by: st
     \b
     linkwise rollout suspend rollout.yaml --by mira --reason 'storage is down'
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.deciding import suspend as write
+    from linkwise.rollout.carrying.deciding import suspend as write
 
     opened = open_rollout(file, store, sign=sign_of(key))
     if not write(opened.store, opened.name, _said(by, reason)):
@@ -134,8 +134,8 @@ def resume(
     linkwise rollout resume rollout.yaml --by mira --reason 'storage is back'
     linkwise rollout resume rollout.yaml --accept-file --by mira --reason 'NCCL 2.30.5 instead'
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.resuming import accept_file as accept
-    from linkwise.rollout.resuming import resume as write
+    from linkwise.rollout.carrying.resuming import accept_file as accept
+    from linkwise.rollout.carrying.resuming import resume as write
 
     opened = open_rollout(file, store, sign=sign_of(key), needs_file=True)
     if opened.loaded is None:
@@ -146,6 +146,6 @@ def resume(
 
 
 def _said(by: str, reason: str) -> Said:
-    from linkwise.rollout.deciding import Said
+    from linkwise.rollout.carrying.deciding import Said
 
     return Said(by=by, why=reason, at=now())

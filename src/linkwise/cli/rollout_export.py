@@ -31,9 +31,9 @@ def export(file: str, target: str, window: str) -> int:
     \b
     linkwise rollout export openslo rollout.yaml --target '99 %' > slo.yaml
     """  # noqa: D301 (click reads \b as: do not wrap)
+    from linkwise.rollout.document.reading import read_rollout
     from linkwise.rollout.exports.openslo import openslo
     from linkwise.rollout.metrics import parse_ratio
-    from linkwise.rollout.reading import read_rollout
 
     fraction = parse_ratio(float(target) if _is_number(target) else target)
     if not 0 < fraction < 1:

@@ -12,7 +12,7 @@ import click
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
-    from linkwise.rollout.gate import Gate
+    from linkwise.rollout.gates.gate import Gate
     from linkwise.rollout.plan import Rollout
 
 __all__ = ["gate", "serve"]
@@ -76,7 +76,7 @@ def serve(
 
     Exit codes: 2 wrong use or input, 130 interrupted.
     """
-    from linkwise.rollout.gate_server import serve_gates
+    from linkwise.rollout.gates.gate_server import serve_gates
 
     host, _, port = bind.rpartition(":")
     if not host or not port.isdecimal() or int(port) > 65535:
@@ -93,7 +93,7 @@ def serve(
 
 
 def _rollout(file: str) -> Rollout:
-    from linkwise.rollout.reading import read_rollout
+    from linkwise.rollout.document.reading import read_rollout
 
     if file == "-":
         raise InputError("'-' cannot be read again for every question; name a file")
@@ -102,16 +102,16 @@ def _rollout(file: str) -> Rollout:
 
 def _asked(file: str, step: str, *, records: Path | None, store: str | None, today: dt.date) -> Gate:
     """Return the gate of a step, from records or from the log."""
-    from linkwise.rollout.gate import check_step, gate_of_log, gate_of_records
+    from linkwise.rollout.gates.gate import check_step, gate_of_log, gate_of_records
 
     rollout = _rollout(file)
     check_step(rollout, step)
     if records is not None:
-        from linkwise.rollout.evidence_files import read_evidence
+        from linkwise.rollout.measuring.evidence_files import read_evidence
 
         return gate_of_records(rollout, step, read_evidence(records, rollout), today=today)
     from linkwise.cli.rollout_opened import open_rollout
-    from linkwise.rollout.progress import progress_of
+    from linkwise.rollout.carrying.progress import progress_of
 
     opened = open_rollout(file, store, needs_file=True)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import socket
 from pathlib import Path
@@ -17,7 +16,7 @@ from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from linkwise.cli.rollout_opened import Opened
-    from linkwise.rollout.incident import Collected
+    from linkwise.rollout.carrying.incident import Collected
 
 __all__ = ["incident"]
 
@@ -69,17 +68,17 @@ def incident(
 
 
 def _collect(file: str, opened: Opened, target: Path, *, is_redacted: bool, names: Path | None) -> Collected:
-    from linkwise.rollout.decisions import Kind
-    from linkwise.rollout.incident import Gathering, collect_incident, redactor_of
-    from linkwise.rollout.loading import place_of_store
-    from linkwise.rollout.store_reading import record_of
+    from linkwise.rollout.carrying.incident import Gathering, collect_incident, redactor_of
+    from linkwise.rollout.document.loading import place_of_store
+    from linkwise.rollout.store.decisions import Kind
+    from linkwise.rollout.store.reading import record_of
 
     if opened.loaded is None:
         raise InputError("give the rollout file: it names what is collected")
     contents = opened.store.contents(opened.name)
     record = record_of(contents)
     host = socket.gethostname()
-    redactor = redactor_of(opened.loaded, record, people=[getpass.getuser()], hosts=[host])
+    redactor = redactor_of(opened.loaded, record, people=[who().partition("@")[0]], hosts=[host])
     gathering = Gathering(
         loaded=opened.loaded,
         contents=contents,

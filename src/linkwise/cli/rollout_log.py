@@ -12,7 +12,7 @@ from linkwise.cli.rollout_opened import file_and_store, is_file, now, open_rollo
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from linkwise.rollout.verification import LogContents
+    from linkwise.rollout.store.verification import LogContents
 
 __all__ = ["log"]
 
@@ -106,8 +106,8 @@ def _stored(file: str, store: str | None) -> LogContents:
 
 
 def _verify(contents: LogContents, head: str | None, keys: tuple[Path, ...]) -> int:
-    from linkwise.rollout.signing import read_public_keys
-    from linkwise.rollout.verification import flaws_of
+    from linkwise.rollout.store.signing import read_public_keys
+    from linkwise.rollout.store.verification import flaws_of
 
     flaws = flaws_of(contents, head=head, keys=read_public_keys(keys) if keys else None)
     for flaw in flaws:
@@ -142,10 +142,10 @@ def _export(contents: LogContents, export: str, output: Path | None, file: str) 
 
 
 def _export_folder(contents: LogContents, export: str, output: Path) -> None:
+    from linkwise.rollout.carrying.progress import progress_of
     from linkwise.rollout.exports.madr import madr_files
     from linkwise.rollout.exports.records import write_records
-    from linkwise.rollout.progress import progress_of
-    from linkwise.rollout.store_reading import record_of
+    from linkwise.rollout.store.reading import record_of
 
     record = record_of(contents)
     if export == "records":
@@ -163,12 +163,12 @@ def _export_folder(contents: LogContents, export: str, output: Path) -> None:
 
 def _verdicts(contents: LogContents, export: str, file: str) -> str:
     """Return the verdicts of the log as a report of tests."""
+    from linkwise.rollout.carrying.progress import progress_of
+    from linkwise.rollout.document.loading import load_rollout
     from linkwise.rollout.exports.ctrf import verdicts_ctrf
     from linkwise.rollout.exports.junit import verdicts_junit
-    from linkwise.rollout.loading import load_rollout
-    from linkwise.rollout.progress import progress_of
-    from linkwise.rollout.store_reading import record_of
-    from linkwise.rollout.verdict_text import verdict_of_text
+    from linkwise.rollout.store.reading import record_of
+    from linkwise.rollout.store.verdict_text import verdict_of_text
 
     if not is_file(file) or Path(file).suffix == ".json":
         raise InputError(f"--export {export} needs the rollout file: give its path")
@@ -191,7 +191,7 @@ def _print(contents: LogContents, form: str, *, is_all: bool) -> int:
         return _export(contents, "json", None, "")
     from linkwise.report.rollout_log import print_log
     from linkwise.report.tables import console_for
-    from linkwise.rollout.store_reading import record_of
+    from linkwise.rollout.store.reading import record_of
 
     print_log(record_of(contents), console_for(), is_all=is_all)
     return ExitCode.DONE

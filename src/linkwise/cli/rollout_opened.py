@@ -17,10 +17,10 @@ import click
 from linkwise.errors import InputError
 
 if TYPE_CHECKING:
-    from linkwise.rollout.decisions import Sign
-    from linkwise.rollout.ground import Loaded
-    from linkwise.rollout.store import Store
-    from linkwise.rollout.store_lock import HeldBy
+    from linkwise.rollout.carrying.ground import Loaded
+    from linkwise.rollout.store.decisions import Sign
+    from linkwise.rollout.store.lock import HeldBy
+    from linkwise.rollout.store.store import Store
 
 __all__ = [
     "KEY",
@@ -145,8 +145,8 @@ def open_rollout(
     InputError
         When there is no such file or store.
     """
-    from linkwise.rollout.loading import load_rollout, place_of_store
-    from linkwise.rollout.store import Store
+    from linkwise.rollout.document.loading import load_rollout, place_of_store
+    from linkwise.rollout.store.store import Store
 
     loaded = None
     if needs_file or store is None or is_file(file):
@@ -166,7 +166,7 @@ def sign_of(key: Path | None) -> Sign | None:
     """
     if key is None:
         return None
-    from linkwise.rollout.signing import read_private_key
+    from linkwise.rollout.store.signing import read_private_key
 
     return read_private_key(key)
 
@@ -182,7 +182,7 @@ def who() -> str:
 
 def holder() -> HeldBy:
     """Return how this process signs what it holds."""
-    from linkwise.rollout.store_lock import HeldBy
+    from linkwise.rollout.store.lock import HeldBy
 
     return HeldBy(who=who(), host=socket.gethostname(), process=os.getpid(), since=now())
 
@@ -203,8 +203,8 @@ def print_standing(opened: Opened, form: str) -> int:
         ``table`` or ``json``.
     """
     from linkwise.report.rollout_status import StatusInput, rollout_result
-    from linkwise.rollout.carrying import situation_of
-    from linkwise.rollout.next_action import next_action
+    from linkwise.rollout.carrying.carrying import situation_of
+    from linkwise.rollout.carrying.next_action import next_action
 
     record = opened.store.record(opened.name)
     action = None

@@ -62,9 +62,9 @@ def replay(
     linkwise rollout replay rollout.yaml --records records --step one-node --junit gates.xml
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.report.rollout_verdicts import print_verdicts, verdicts_result
-    from linkwise.rollout.evidence_files import read_evidence
-    from linkwise.rollout.reading import read_rollout
-    from linkwise.rollout.replay import exit_code_of, replay_rollout
+    from linkwise.rollout.document.reading import read_rollout
+    from linkwise.rollout.gates.replay import exit_code_of, replay_rollout
+    from linkwise.rollout.measuring.evidence_files import read_evidence
 
     for option, target in (("--junit", junit), ("--ctrf", ctrf)):
         if target is not None:

@@ -26,8 +26,8 @@ from linkwise.errors import ExitCode, InputError, UnknownName
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from linkwise.rollout.ground import Ground
-    from linkwise.rollout.measuring import Measure
+    from linkwise.rollout.carrying.ground import Ground
+    from linkwise.rollout.measuring.measure import Measure
 
 __all__ = ["measure_with", "rollback", "run"]
 
@@ -49,7 +49,7 @@ _LOST = click.option(
 
 def measure_with() -> Measure:
     """Return who measures: the commands of Linkwise itself."""
-    from linkwise.rollout.own_commands import OwnCommands
+    from linkwise.rollout.measuring.own_commands import OwnCommands
 
     return OwnCommands()
 
@@ -86,7 +86,7 @@ def run(
     linkwise rollout run rollout.yaml
     linkwise rollout run rollout.yaml --until quarter --wait
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.carrying import carry_out
+    from linkwise.rollout.carrying.carrying import carry_out
 
     if steps is not None and until is not None:
         raise InputError("--steps and --until both say where to stop; give one of them")
@@ -105,7 +105,7 @@ def _until(opened: Opened, step: str) -> Callable[[tuple[str, ...]], bool]:
     if step not in names:
         raise UnknownName.among(names, kind="step", given=step)
     if opened.store.has(opened.name):
-        from linkwise.rollout.progress import progress_of
+        from linkwise.rollout.carrying.progress import progress_of
 
         if progress_of(opened.store.record(opened.name).entries).has_passed(step):
             raise InputError(f"--until {step}: that step is behind already; name a later one")
@@ -139,7 +139,7 @@ def rollback(
     \b
     linkwise rollout rollback rollout.yaml --by mira --reason 'all-reduce 8 % slow since noon'
     """  # noqa: D301 (click reads \b as: do not wrap)
-    from linkwise.rollout.carrying import roll_back
+    from linkwise.rollout.carrying.carrying import roll_back
 
     opened = open_rollout(file, store, sign=sign_of(key), needs_file=True)
     end = roll_back(_ground(file, opened, config_out, lost, person=by), by=holder(), why=reason)
@@ -151,8 +151,8 @@ def rollback(
 def _ground(
     file: str, opened: Opened, config_out: Path | None, lost: tuple[str, ...], *, person: str = ""
 ) -> Ground:
-    from linkwise.rollout.ground import Ground
-    from linkwise.rollout.loading import load_rollout, place_of_store
+    from linkwise.rollout.carrying.ground import Ground
+    from linkwise.rollout.document.loading import load_rollout, place_of_store
 
     home = place_of_store(file).parent
     home.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ def schema(document: str) -> None:
 
         published = json_schema(PricesDocument, HEADER)
     elif document == "rollout":
-        from linkwise.rollout.document import HEADER, RolloutDocument
+        from linkwise.rollout.document.document import HEADER, RolloutDocument
 
         published = json_schema(RolloutDocument, HEADER)
     elif document == "calibration":

@@ -109,15 +109,15 @@ def watch(
 
 def _objectives(file: str) -> tuple[Objective, ...]:
     """Return the objectives of a rollout that a watched job can be held to, and say which it cannot."""
-    from linkwise.rollout.loading import place_of_store
-    from linkwise.rollout.reading import read_rollout
-    from linkwise.rollout.watched import watched_objectives
+    from linkwise.rollout.document.loading import place_of_store
+    from linkwise.rollout.document.reading import read_rollout
+    from linkwise.rollout.gates.watched import watched_objectives
 
     rollout = read_rollout(file)
     where = place_of_store(file)
     runs: tuple[StepRun, ...] = ()
     if where.exists():
-        from linkwise.rollout.store import Store
+        from linkwise.rollout.store.store import Store
 
         store = Store(str(where))
         runs = store.record(rollout.name).runs if store.has(rollout.name) else ()

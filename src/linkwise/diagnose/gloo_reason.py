@@ -48,8 +48,6 @@ def gloo_note(facts: Facts) -> str:
     facts
         What is known of the job.
     """
-    if not is_gloo_job(facts) and not facts.log.rank_steps:
-        return ""
     told = facts.seen("agent_told")
     signals = {each.fields["signal"].removeprefix("SIG") for each in told}
     if facts.seen("interrupted") or signals & {"2", "INT"}:

@@ -171,10 +171,23 @@ def expert_gradient_s(
     return np.where(stage_expert_parameters > 0, passes, 0.0)
 
 
+@term("s", "one pass of every stage, less what its NICs carry already", _FITTED)
+def gradient_window_s(
+    gradient_ranks: Floats,
+    gradient_local: Floats,
+    micro_batches: Floats,
+    pipeline: Floats,
+    mean_stage_s: Floats,
+    nic_free_fraction: Floats,
+) -> Floats:
+    """Return the time behind which gradients that are ready may be sent."""
+    free = np.where(gradient_ranks > gradient_local, nic_free_fraction, 1.0)
+    return np.minimum(micro_batches, pipeline) * mean_stage_s * free
+
+
 @term(
     "s",
-    "exposed share of the gradients' collectives; what does not fit behind one pass of every stage, less "
-    "what its NICs carry already, shows whole",
+    "exposed share of the gradients' collectives; what does not fit into their window shows whole",
     _FITTED,
 )
 def replicated_data_s(
@@ -184,18 +197,12 @@ def replicated_data_s(
     expert_gradient_s: Floats,
     gradient_exposed_fraction: Floats,
     gradient_ranks: Floats,
-    gradient_local: Floats,
-    micro_batches: Floats,
-    pipeline: Floats,
-    mean_stage_s: Floats,
-    nic_free_fraction: Floats,
+    gradient_window_s: Floats,
 ) -> Floats:
     """Return the exposed data-parallel time where parameters are not sharded (ZeRO 0 to 2)."""
     dense = np.where(zero_stage >= 1.0, gradient_scatter_gather_s, gradient_all_reduce_s)
     whole = np.where(gradient_ranks > 1.0, dense, 0.0) + expert_gradient_s
-    free = np.where(gradient_ranks > gradient_local, nic_free_fraction, 1.0)
-    behind = np.minimum(micro_batches, pipeline) * mean_stage_s * free
-    shown = np.maximum(gradient_exposed_fraction * whole, whole - behind)
+    shown = np.maximum(gradient_exposed_fraction * whole, whole - gradient_window_s)
     return np.where(gradient_exposed_fraction >= 1.0, whole, shown)
 
 
@@ -322,6 +329,7 @@ TERMS = (
     gradient_all_reduce_s,
     gradient_scatter_gather_s,
     expert_gradient_s,
+    gradient_window_s,
     replicated_data_s,
     shard_ranks,
     sharded_passes,

@@ -163,6 +163,30 @@ def gpipe_hops_s(
 
 
 @term(
+    "1",
+    "2 (1 - s/m) where s stages share a domain and hops lie across; else 1 - 1/m for two stages, 2 (1 - 2/m) "
+    "for more; at least 0",
+    "derived: a stage exchanges with its neighbours in turn, each exchange goes one way and then the other; "
+    "equal to the schedule played through (tests/estimate/test_schedule.py)",
+)
+def hop_turn_fraction(
+    micro_batches: Floats, pipeline: Floats, hop_share_across: Floats, stages_per_domain: Floats
+) -> Floats:
+    """Return the exchanges that 1F1B waits for once it is filled, where data wait for the receiver's word.
+
+    Notes
+    -----
+    The receiver says that it is ready over the connection on which it sends, behind what it sends itself: of
+    two stages that exchange, the one that comes later gets its own data through first. In units of
+    `slowest_exchange_s`, which counts two neighbours and both ways at once. Libraries that send both ways at
+    once, as NCCL does, wait for less.
+    """
+    mixed = (hop_share_across > 0) & (stages_per_domain > 1.0)
+    alike = np.where(pipeline > 2.0, 2.0 - 4.0 / micro_batches, 1.0 - 1.0 / micro_batches)
+    return np.maximum(np.where(mixed, 2.0 - 2.0 * stages_per_domain / micro_batches, alike), 0.0)
+
+
+@term(
     "s",
     "2 v hops per micro-batch left exposed, and 2 (p - 1) hops to fill and drain; GPipe overlaps the "
     "steady part",
@@ -311,6 +335,7 @@ TERMS = (
     bubble_s,
     slowest_exchange_s,
     gpipe_hops_s,
+    hop_turn_fraction,
     pipeline_s,
     optimizer_s,
     known_s,

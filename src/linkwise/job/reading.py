@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import BinaryIO
 
-__all__ = ["job_from_options", "layout_from_options", "load_job", "parse_job", "read_job"]
+__all__ = ["job_from_options", "layout_from_options", "layout_of", "load_job", "parse_job", "read_job"]
 
 
 def load_job(text: str, *, stdin: BinaryIO | None = None) -> Job:
@@ -119,7 +119,7 @@ def layout_from_options(options: Mapping[str, object]) -> Layout:
     from linkwise.documents.reading import faults_of_values
 
     try:
-        return _layout(LayoutDocument.model_validate(dict(options)))
+        return layout_of(LayoutDocument.model_validate(dict(options)))
     except ValidationError as error:
         faults = faults_of_values(error, LayoutDocument, options)
     raise DocumentError(_as_option(replace(fault, key=f"layout.{fault.key}")) for fault in faults)
@@ -145,12 +145,19 @@ def _job(document: JobDocument, *, folder: Path) -> Job:
         precision=document.precision,
         framework=document.framework,
         tokens=document.tokens,
-        layout=_layout(document.layout) if isinstance(document.layout, LayoutDocument) else None,
+        layout=layout_of(document.layout) if isinstance(document.layout, LayoutDocument) else None,
         kind=document.kind,
     )
 
 
-def _layout(document: LayoutDocument) -> Layout:
+def layout_of(document: LayoutDocument) -> Layout:
+    """Return the layout that a part of a document describes.
+
+    Parameters
+    ----------
+    document
+        As it was read.
+    """
     degrees = document.model_dump(exclude={"recompute", "schedule", "rank_order", "context_exchange"})
     return Layout(
         **degrees,

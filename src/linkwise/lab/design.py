@@ -32,9 +32,9 @@ MOST_NODES, MOST_RANKS_PER_NODE = 8, 4
 LEAST_NIC_BYTES_PER_S, MOST_NIC_BYTES_PER_S = 125e3, 125e6
 """1 Mbit/s, at which a burst of 15 kB lasts 0.12 s, to 1 Gbit/s, past which shaping takes whole cores
 (assumed) [bytes/s]."""
-_AUTO_NIC_BYTES_PER_S, _AUTO_SUM_BYTES_PER_S = 12.5e6, 125e6
-"""100 Mbit/s for a NIC and 1 Gbit/s for all together: there the rates of the links count, not the turns that
-processes take on few cores (assumed) [bytes/s]."""
+_AUTO_NIC_BYTES_PER_S, _AUTO_RANKS_BYTES_PER_S = 5e6, 20e6
+"""40 Mbit/s for a NIC, and 160 Mbit/s over the number of ranks: there the rates of the links count, and what
+is slept, not the turns that processes take on two cores; steps still take seconds (assumed) [bytes/s]."""
 SPINE = "spine"
 
 
@@ -185,7 +185,7 @@ def design_of(cluster: Cluster, *, dilation: float | None = None) -> LabDesign:
     nodes = cluster.nodes_in_use
     count = _emulated_nics(cluster) if nodes > 1 else 0
     real = cluster.node_bytes_per_s / count if count else 0.0
-    factor = _checked_dilation(real, nodes * count, dilation)
+    factor = _checked_dilation(real, cluster.gpus if count else 0, dilation)
     rate = real / factor
     wiring = _wiring(cluster) if count else None
     nics = tuple(
@@ -209,17 +209,17 @@ def design_of(cluster: Cluster, *, dilation: float | None = None) -> LabDesign:
     )
 
 
-def auto_dilation(nic_bytes_per_s: float, nics: int) -> float:
-    """Return the dilation at which few cores carry all links: the least of 1, 2, 5, 10, 20... that does.
+def auto_dilation(nic_bytes_per_s: float, ranks: int) -> float:
+    """Return the dilation at which few cores carry all ranks: the least of 1, 2, 5, 10, 20... that does.
 
     Parameters
     ----------
     nic_bytes_per_s
         What a NIC of the cluster carries, one direction [bytes/s].
-    nics
+    ranks
         All of them [1].
     """
-    most = min(_AUTO_NIC_BYTES_PER_S, _AUTO_SUM_BYTES_PER_S / nics)
+    most = min(_AUTO_NIC_BYTES_PER_S, _AUTO_RANKS_BYTES_PER_S / ranks)
     wanted = max(1.0, nic_bytes_per_s / most)
     power = 10.0 ** math.floor(math.log10(wanted))
     return next(step * power for step in (1.0, 2.0, 5.0, 10.0) if step * power >= wanted * (1 - 1e-9))
@@ -259,10 +259,10 @@ def _emulated_nics(cluster: Cluster) -> int:
     return max(n for n in range(1, ranks + 1) if ranks % n == 0 and cluster.nics_per_node % n == 0)
 
 
-def _checked_dilation(nic_bytes_per_s: float, nics: int, dilation: float | None) -> float:
-    if not nics:
+def _checked_dilation(nic_bytes_per_s: float, ranks: int, dilation: float | None) -> float:
+    if not ranks:
         return 1.0 if dilation is None else dilation
-    factor = auto_dilation(nic_bytes_per_s, nics) if dilation is None else dilation
+    factor = auto_dilation(nic_bytes_per_s, ranks) if dilation is None else dilation
     least, most = nic_bytes_per_s / MOST_NIC_BYTES_PER_S, nic_bytes_per_s / LEAST_NIC_BYTES_PER_S
     if not least * (1 - 1e-9) <= factor <= most * (1 + 1e-9):
         raise InputError(

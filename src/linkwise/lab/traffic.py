@@ -6,6 +6,7 @@ Schedule1F1B; parameters, gradients and activations have 4 bytes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -39,6 +40,8 @@ class StepCall:
         Bytes of the full buffer [bytes].
     count
         How often per step [1].
+    is_ahead
+        Whether the next one is called before this has ended: torch's gloo has two of a group on their way.
     """
 
     part: str
@@ -46,6 +49,7 @@ class StepCall:
     groups: tuple[Group, ...]
     size_bytes: float
     count: int
+    is_ahead: bool = False
 
 
 def mesh_of(layout: Layout, design: LabDesign) -> list[list[list[int]]]:
@@ -121,9 +125,9 @@ def traffic_of(call: StepCall) -> GlooTraffic:
     """
     if call.operation == "send":
         both = gloo_traffic("send_recv", ranks=2, size_bytes=call.size_bytes)
-        one_way = both.sent_bytes.copy()
-        one_way[1, 0] = 0.0
-        return GlooTraffic(sent_bytes=one_way, rounds=1)
+        one_way, message = both.sent_bytes.copy(), both.messages.copy()
+        one_way[1, 0] = message[1, 0] = 0.0
+        return GlooTraffic(sent_bytes=one_way, messages=message, rounds=1)
     return gloo_traffic(call.operation, ranks=len(call.groups[0]), size_bytes=call.size_bytes)
 
 
@@ -199,8 +203,7 @@ def _data_calls(
     model: Model, layout: Layout, mesh: Sequence[Sequence[Sequence[int]]], micro_batches: int
 ) -> Iterator[StepCall]:
     """Yield what gradients and sharded parameters take."""
-    replicas = layout.data or 1
-    if replicas == 1:
+    if (layout.data or 1) == 1:
         return
     shapes = parameters_of(model, tensor=layout.tensor)
     layers = model.layers // layout.pipeline
@@ -209,11 +212,33 @@ def _data_calls(
         ends = shapes["first"] * (number == 0) + shapes["last"] * (number == len(mesh) - 1)
         if layout.zero_stage == 3:
             yield from _sharded(shapes["layer"], ends, groups, layers=layers, count=micro_batches)
+        elif layout.tensor > 1:
+            yield from _units(shapes["layer"], ends, groups, layers=layers)
         else:
             size_bytes = layers * _size(shapes["layer"]) + _size(ends)
+            buckets = math.ceil(size_bytes / _size(shapes["layer"]))
             yield StepCall(
-                part="gradients", operation="all_reduce", groups=groups, size_bytes=size_bytes, count=1
+                part="gradients",
+                operation="all_reduce",
+                groups=groups,
+                size_bytes=size_bytes / buckets,
+                count=buckets,
+                is_ahead=True,
             )
+
+
+def _units(
+    layer: Sequence[tuple[int, int]],
+    ends: Sequence[tuple[int, int]],
+    groups: tuple[Group, ...],
+    *,
+    layers: int,
+) -> Iterator[StepCall]:
+    """Yield the gradients of replicas of tensor groups: each layer alone, then the rest."""
+    for size_bytes, count in ((_size(layer), layers), (_size(ends), 1)):
+        yield StepCall(
+            part="gradients", operation="all_reduce", groups=groups, size_bytes=size_bytes, count=count
+        )
 
 
 def _sharded(

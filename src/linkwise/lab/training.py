@@ -1,101 +1,20 @@
-"""A job run in a lab: its layout for real, its computing slept, its bytes and steps predicted."""
+"""A job run in a lab for real, its computing slept: its bytes and steps beside those predicted."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from linkwise.errors import InputError
-from linkwise.estimate.columns import Evaluation, Table
-from linkwise.estimate.job_inputs import checked_layout, fixed_columns, layout_columns
-from linkwise.estimate.terms import TERMS
-from linkwise.lab.bench import Host, TierBytes, payload_of, tier_bytes
+from linkwise.lab.bench import TierBytes, host_calls, host_of, payload_of, tier_bytes
+from linkwise.lab.calibration import Calibration, calibrated, calibration_calls
 from linkwise.lab.design import LabDesign
 from linkwise.lab.job import JobEnd, JobRequest
-from linkwise.lab.routes import counter_of, links_of, payload_bytes_per_s
-from linkwise.lab.traffic import (
-    ELEMENT_BYTES,
-    StepCall,
-    calls_of,
-    loads_of,
-    mesh_of,
-    parameters_of,
-    step_loads,
-    traffic_of,
-)
-from linkwise.layout import Layout, Recompute, Schedule
-from linkwise.model import AttentionKind, QueryKeyNorm, make_model, parameter_counts
-from linkwise.network.gloo import gloo_time_s
+from linkwise.lab.lab_job import LabJob
+from linkwise.lab.prediction import StepTime, WorkAlone, predicted_step, work_alone
+from linkwise.lab.routes import counter_of, links_of
+from linkwise.lab.traffic import ELEMENT_BYTES, mesh_of, parameters_of, step_loads
 
-if TYPE_CHECKING:
-    from linkwise.cluster import Cluster
-    from linkwise.job import Job
-
-__all__ = [
-    "LabJob",
-    "RunResult",
-    "StepTime",
-    "lab_job",
-    "own_layer_s",
-    "predicted_step",
-    "run_request",
-    "run_result",
-    "small_job",
-]
-
-MOST_PARAMETERS = 20_000_000
-"""What several processes on few cores really compute within the time that is slept (assumed) [1]."""
-_NO_OVERLAP = 1.0
-"""Exponent of fully sharded overlap at which traffic adds to computing: without streams, as on a CPU, torch's
-fully_shard waits for every gather and scatter [1]."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabJob:
-    """A job as a lab runs it.
-
-    Parameters
-    ----------
-    job, cluster
-        What is run, and what the lab emulates.
-    layout
-        Its blanks filled.
-    calls
-        Of one step.
-    forward_s, backward_s, optimizer_s
-        What a GPU would compute for a layer and micro-batch, and for the update, times the dilation [s].
-    micro_batches
-        Of a step and replica [1].
-    """
-
-    job: Job
-    cluster: Cluster
-    layout: Layout
-    calls: tuple[StepCall, ...]
-    forward_s: float
-    backward_s: float
-    optimizer_s: float
-    micro_batches: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepTime:
-    """A predicted step.
-
-    Parameters
-    ----------
-    time_s
-        All of it [s].
-    parts
-        Where it goes; they sum to `time_s` [s].
-    """
-
-    time_s: float
-    parts: dict[str, float]
+__all__ = ["RunResult", "run_request", "run_result"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +29,7 @@ class RunResult:
         Of each measured step, of the slowest rank [s].
     tiers
         Bytes of a step by tier.
-    host
+    calibration, alone
         What was measured first.
     wall_s
         Of the whole job, its start included [s].
@@ -120,151 +39,14 @@ class RunResult:
     steps_s: tuple[float, ...]
     losses: tuple[float, ...]
     tiers: tuple[TierBytes, ...]
-    host: Host
+    calibration: Calibration
+    alone: WorkAlone
     wall_s: float
 
     @property
     def measured_s(self) -> float:
         """Return the median step [s]."""
         return statistics.median(self.steps_s)
-
-
-def small_job(cluster: Cluster) -> Job:
-    """Return a job that is small enough for any lab: plain data parallelism, two micro-batches a replica.
-
-    Parameters
-    ----------
-    cluster
-        What the lab emulates.
-    """
-    from linkwise.job import Job
-
-    model = make_model(
-        name="small",
-        layers=4,
-        hidden=128,
-        heads=8,
-        kv_heads=4,
-        head_dim=16,
-        v_head_dim=16,
-        vocab=256,
-        ffn=352,
-    )
-    batch, layout = 4 * cluster.gpus, Layout(micro_batch=2)
-    return Job(model=model, sequence_length=64, global_batch=batch, framework="ddp", layout=layout)
-
-
-def lab_job(job: Job, cluster: Cluster, design: LabDesign) -> LabJob:
-    """Return a job as a lab runs it.
-
-    Parameters
-    ----------
-    job
-        With a layout.
-    cluster
-        What the lab emulates.
-    design
-        The lab.
-
-    Raises
-    ------
-    InputError
-        If the layout or the model is one that the lab does not run.
-    """
-    if job.layout is None:
-        raise InputError("the lab runs one layout; state its degrees in the job as layout: {...}")
-    placed = checked_layout(job, cluster, job.layout)
-    faults = [*_model_faults(job), *_layout_faults(job, placed)]
-    if faults:
-        raise InputError("the lab cannot run this job: " + "; ".join(faults))
-    table = _table(job, cluster, placed)
-    micro_batches = round(table.fixed("micro_batches"))
-    tokens = placed.micro_batch * job.sequence_length
-    mesh = mesh_of(placed, design)
-    return LabJob(
-        job=job,
-        cluster=cluster,
-        layout=placed,
-        calls=calls_of(job.model, placed, mesh, tokens=tokens, micro_batches=micro_batches),
-        forward_s=table.fixed("forward_gpu_s") * design.dilation,
-        backward_s=table.fixed("backward_gpu_s") * design.dilation,
-        optimizer_s=table.fixed("optimizer_s") * design.dilation,
-        micro_batches=micro_batches,
-    )
-
-
-def own_layer_s(run: LabJob, end: JobEnd) -> tuple[float, float]:
-    """Return what a layer really computes forward and backward, measured before the steps [s].
-
-    Parameters
-    ----------
-    run
-        The job.
-    end
-        How it ended.
-    """
-    told = next(each["times_s"] for each in end.events if each["event"] == "own")
-    layers = run.job.model.layers // run.layout.pipeline
-    forward_s, backward_s = (statistics.median(each[way] for each in told) / layers for way in (0, 1))
-    return forward_s, backward_s
-
-
-def predicted_step(run: LabJob, design: LabDesign, host: Host, own_s: tuple[float, float]) -> StepTime:
-    """Return the step of a job in a lab: the terms of every estimate, on gloo's times instead of NCCL's.
-
-    Parameters
-    ----------
-    run
-        The job.
-    design
-        The lab.
-    host
-        What was measured of the machine.
-    own_s
-        As `own_layer_s` gives it [s].
-
-    Notes
-    -----
-    Computing is what is slept and what the small model really computes; what the host and a framework add on
-    GPUs is not emulated and left out. Of calls that several groups make at once, links carry all.
-    """
-
-    def call_s(call: StepCall) -> float:
-        return gloo_time_s(
-            loads_of(call, design),
-            lambda link: payload_bytes_per_s(design, link, loopback_bytes_per_s=host.loopback_bytes_per_s),
-            rounds=traffic_of(call).rounds,
-            round_s=host.round_s,
-        )
-
-    def longest_s(part: str) -> float:
-        return max((call_s(call) for call in run.calls if call.part == part), default=0.0)
-
-    sharded = [call for call in run.calls if run.layout.zero_stage == 3 and call.part != "tensor"]
-    tensor_s, hop_s = longest_s("tensor"), longest_s("hop")
-    values = {
-        "layer_forward_s": run.forward_s + own_s[0],
-        "layer_backward_s": run.backward_s + own_s[1],
-        "layer_recompute_s": 0.0,
-        "logits_s": 0.0,
-        "tensor_collective_s": tensor_s,
-        "layer_tensor_s": 4 * tensor_s,
-        "layer_context_s": 0.0,
-        "layer_expert_s": 0.0,
-        "hop_across_s": hop_s,
-        "hop_inside_s": hop_s,
-        "gradient_all_reduce_s": longest_s("gradients"),
-        "sharded_traffic_s": sum(call.count * call_s(call) for call in sharded),
-        "shard_overlap_exponent": _NO_OVERLAP,
-        "expert_gradient_s": 0.0,
-        "optimizer_s": run.optimizer_s,
-    }
-    table = _table(run.job, run.cluster, run.layout, values)
-    parts = ("compute_s", "tensor_s", "bubble_s", "pipeline_s", "data_s", "optimizer_s")
-    return StepTime(
-        time_s=table.fixed("known_s"),
-        parts={name.removesuffix("_s"): table.fixed(name) for name in parts},
-    )
 
 
 def run_request(run: LabJob, design: LabDesign, *, steps: int, python: str) -> JobRequest:
@@ -281,11 +63,9 @@ def run_request(run: LabJob, design: LabDesign, *, steps: int, python: str) -> J
     python
         The Python that has torch.
     """
-    from linkwise.lab.bench import host_calls
-
     model, layout = run.job.model, run.layout
     work = {
-        "calls": host_calls(),
+        "calls": [*host_calls(), *calibration_calls(run.calls, design)],
         "shape": {
             name: getattr(model, name)
             for name in ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn", "vocab")
@@ -305,7 +85,7 @@ def run_request(run: LabJob, design: LabDesign, *, steps: int, python: str) -> J
     return JobRequest(kind="training", work=work, python=python, timeout_s=120.0)
 
 
-def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host) -> RunResult:
+def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd) -> RunResult:
     """Return what a run showed.
 
     Parameters
@@ -318,9 +98,11 @@ def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host
         What the lab is.
     end
         How the job ended.
-    host
-        As `linkwise.lab.bench.host_of` gives it of the same end.
     """
+    loopback = host_of(design, end).loopback_bytes_per_s
+    first = len(host_calls())
+    calibration = calibrated(run.calls, design, end, loopback_bytes_per_s=loopback, first=first)
+    alone = work_alone(run, end, core_share=calibration.core_share)
     steps = [each for each in end.events if each["event"] == "step" and each["step"] >= 0]
     counted = {
         str(each["link"]): payload_of(each["bytes"], each["packets"]) / len(steps)
@@ -329,70 +111,16 @@ def run_result(lab: str, run: LabJob, design: LabDesign, end: JobEnd, host: Host
     }
     payload = {link: counted.get(counter_of(lab, link), 0.0) for link in links_of(design)}
     return RunResult(
-        predicted=predicted_step(run, design, host, own_layer_s(run, end)),
+        predicted=predicted_step(run, design, calibration, alone),
         steps_s=tuple(float(each["time_s"]) for each in steps),
         losses=tuple(float(each["loss"]) for each in steps),
         tiers=tuple(tier_bytes(step_loads(run.calls, design), payload)),
-        host=host,
+        calibration=calibration,
+        alone=alone,
         wall_s=end.wall_s,
     )
-
-
-def _table(job: Job, cluster: Cluster, layout: Layout, values: dict[str, float] | None = None) -> Evaluation:
-    table = Table(rows=1, fixed=fixed_columns(job, cluster), varying=layout_columns((layout,)))
-    columns = {name: np.array([value]) for name, value in (values or {}).items()}
-    return Evaluation(table.replaced(columns), TERMS)
 
 
 def _layer_bytes(run: LabJob) -> float:
     shapes = parameters_of(run.job.model, tensor=run.layout.tensor)["layer"]
     return float(ELEMENT_BYTES * sum(rows * columns for rows, columns in shapes))
-
-
-def _model_faults(job: Job) -> Iterator[str]:
-    model = job.model
-    is_plain = (
-        model.attention in (AttentionKind.MHA, AttentionKind.GQA)
-        and model.gated_mlp
-        and not model.experts
-        and not (model.tied_embeddings or model.learned_positions or model.attention_bias or model.mlp_bias)
-        and not (model.linear_layers or model.sliding_layers or model.mtp_layers)
-        and model.query_key_norm is QueryKeyNorm.NONE
-    )
-    if not is_plain:
-        yield f"{model.name} is not of the plain shape of Llama; take a config.json that is"
-    total = parameter_counts(model).total
-    if total > MOST_PARAMETERS:
-        yield (
-            f"{model.name} has {total:,.0f} parameters, which this machine cannot train in the time that is "
-            f"slept; take a config.json of up to {MOST_PARAMETERS:,}"
-        )
-
-
-def _layout_faults(job: Job, layout: Layout) -> Iterator[str]:
-    if layout.zero_stage in (1, 2):
-        yield f"zero_stage {layout.zero_stage} is not run; take 0 (DDP) or 3 (FSDP)"
-    if layout.sequence_parallel:
-        yield "sequence parallelism is not run; state sequence_parallel: false"
-    for name in ("context", "expert", "virtual_pipeline"):
-        if getattr(layout, name) > 1:
-            yield f"{name} {getattr(layout, name)} is not run; leave it out"
-    if layout.hybrid_shard:
-        yield "hybrid_shard is not run; leave it out"
-    if layout.recompute is not Recompute.NONE:
-        yield "recompute is not run; leave it out"
-    if layout.pipeline > 1:
-        yield from _pipeline_faults(job, layout)
-    if job.model.kv_heads % layout.tensor or job.model.ffn % layout.tensor:
-        yield f"tensor {layout.tensor} does not divide key heads and MLP of {job.model.name}"
-
-
-def _pipeline_faults(job: Job, layout: Layout) -> Iterator[str]:
-    if layout.schedule is not Schedule.ONE_F_1F1B:
-        yield f"schedule {layout.schedule.word} is not run; leave it out"
-    if job.model.layers % layout.pipeline:
-        yield f"pipeline {layout.pipeline} does not divide the {job.model.layers} layers"
-    if layout.tensor > 1 or layout.zero_stage == 3:
-        yield "a pipeline is run alone or with replicas; leave tensor and zero_stage out"
-    if job.global_batch // (layout.micro_batch * (layout.data or 1)) < layout.pipeline:
-        yield f"1F1B of torch takes {layout.pipeline} micro-batches at least; raise global_batch"

@@ -1,8 +1,8 @@
 """The commands that build a lab, as values: nothing here runs them.
 
 Every interface is created inside a namespace of the lab, with its peer in another of them: the namespace that
-the tool runs in never has one. Shaping is htb with a burst of 15 kB at both ends of each link; larger bursts
-let small messages pass for nothing, tbf slows two-way traffic down.
+the tool runs in never has one. Shaping is htb with a small burst at both ends of each link; larger bursts let
+small messages pass for nothing, tbf slows two-way traffic down.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ __all__ = [
 ]
 
 _PREFIX = "lw-"
-_BURST = "15k"
+_MOMENT_S = 1e-3
+_LEAST_BURST_BYTES, _MOST_BURST_BYTES = 4_000, 15_000
+_LEAST_SEGMENT_BYTES, _MOST_SEGMENT_BYTES = 3_000, 65_536
+"""What passes for nothing after every pause: the burst, and then one more packet as the kernel hands it on,
+of up to 64 kB (htb lets a whole one go while it has anything left). Both are a millisecond of the rate,
+little beside any message that counts, and two packets of the wire at least."""
 _QUEUE_PACKETS = 1000
 
 
@@ -137,17 +142,18 @@ def tc_lines(device: str, bytes_per_s: float, *, replace: bool = False) -> Itera
     replace
         Whether it is shaped already: then only the rate changes, and what it counted stays.
     """
-    rate = f"{round(8 * bytes_per_s)}bit"
     if replace:
-        yield f"class change dev {device} parent 1: classid 1:1 {_htb(rate)}"
+        yield f"class change dev {device} parent 1: classid 1:1 {_htb(bytes_per_s)}"
         return
     yield f"qdisc add dev {device} root handle 1: htb default 1"
-    yield f"class add dev {device} parent 1: classid 1:1 {_htb(rate)}"
+    yield f"class add dev {device} parent 1: classid 1:1 {_htb(bytes_per_s)}"
     yield f"qdisc add dev {device} parent 1:1 handle 10: pfifo limit {_QUEUE_PACKETS}"
 
 
-def _htb(rate: str) -> str:
-    return f"htb rate {rate} ceil {rate} burst {_BURST} cburst {_BURST} quantum 60000"
+def _htb(bytes_per_s: float) -> str:
+    rate = f"{round(8 * bytes_per_s)}bit"
+    burst = round(min(max(_MOMENT_S * bytes_per_s, _LEAST_BURST_BYTES), _MOST_BURST_BYTES))
+    return f"htb rate {rate} ceil {rate} burst {burst} cburst {burst} quantum 60000"
 
 
 def _created(lab: str, design: LabDesign) -> Iterator[str]:
@@ -183,10 +189,12 @@ def _down(trunk: Trunk) -> str:
 def _node_lines(design: LabDesign, node: int) -> Iterator[str]:
     """Yield addresses and neighbours of a node; they are stated, so that nothing else is on the links."""
     yield "link set lo up"
+    moment_bytes = _MOMENT_S * design.nic_bytes_per_s
+    segment = round(min(max(moment_bytes, _LEAST_SEGMENT_BYTES), _MOST_SEGMENT_BYTES))
     for nic in _nics(design, node):
         device = f"eth{nic.index}"
         yield f"addr add {nic.address}/24 dev {device}"
-        yield f"link set {device} addrgenmode none up"
+        yield f"link set {device} addrgenmode none gso_max_size {segment} up"
         for other in design.nics:
             if other.index == nic.index and other.node != node:
                 neighbour = f"neigh add {other.address} lladdr {other.hardware_address}"

@@ -15,9 +15,21 @@ from linkwise.report.wording import percent, three_digits
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linkwise.lab.training import LabJob, RunResult
+    from linkwise.lab.lab_job import LabJob
+    from linkwise.lab.training import RunResult
 
 __all__ = ["LabRunResult", "lab_run_result", "print_lab_run"]
+
+
+class CallCostResult(PublishedResult):
+    """What a kind of call was measured to cost before the steps."""
+
+    operation: str
+    groups: int = Field(description="That call at the same time.")
+    ranks: int = Field(description="Of a group.")
+    tier: str = Field(description="Of the links that carry most of it.")
+    round_s: float = Field(description="What one of its messages takes without its bytes.")
+    reached_fraction: float = Field(description="Share of the slowest link's rate that it reaches.")
 
 
 class LabRunResult(PublishedResult):
@@ -38,6 +50,10 @@ class LabRunResult(PublishedResult):
     steps_s: list[float]
     losses: list[float]
     slept_layer_s: float = Field(description="Forward and backward of a layer and micro-batch, slept.")
+    computed_layer_s: float = Field(
+        description="What the small model really computes of them, on a core that a stage shares."
+    )
+    calls: list[CallCostResult]
     tiers: list[TierBytesResult] = Field(description="Bytes of one step.")
     wall_s: float = Field(description="Of the whole job, its start included.")
 
@@ -70,6 +86,18 @@ def lab_run_result(lab: str, run: LabJob, result: RunResult) -> LabRunResult:
         steps_s=list(result.steps_s),
         losses=list(result.losses),
         slept_layer_s=run.forward_s + run.backward_s,
+        computed_layer_s=result.alone.forward_s + result.alone.backward_s,
+        calls=[
+            CallCostResult(
+                operation=kind.operation,
+                groups=kind.groups,
+                ranks=kind.ranks,
+                tier=kind.slowest_tier,
+                round_s=cost.round_s,
+                reached_fraction=cost.reached_fraction,
+            )
+            for kind, cost in result.calibration.costs.items()
+        ],
         tiers=tier_results(result.tiers),
         wall_s=result.wall_s,
     )
@@ -126,6 +154,14 @@ def _heading(result: LabRunResult) -> Iterator[str]:
 def _notes(result: LabRunResult) -> Iterator[str]:
     slept = three_digits(1e3 * result.slept_layer_s)
     yield f"a layer sleeps {slept} ms a micro-batch: what a GPU computes by the estimate, times the dilation"
-    yield "compute is that and what the small model really computes here, measured before the steps"
+    computed = three_digits(1e3 * result.computed_layer_s)
+    yield f"the small model really computes {computed} ms of it more, measured before the steps"
+    for each in result.calls:
+        who = f"{each.groups} x {each.ranks} ranks" if each.groups > 1 else f"{each.ranks} ranks"
+        reached = "" if each.tier == "inside node" else f", {percent(each.reached_fraction)} % of the link"
+        yield (
+            f"measured before: {each.operation} of {who} ({each.tier}) takes "
+            f"{three_digits(1e3 * each.round_s)} ms a message{reached}"
+        )
     if result.zero_stage == 3:
         yield "on CPUs fully_shard waits for each gather and scatter: none is hidden behind computing"

@@ -11,17 +11,17 @@ from linkwise.errors import InputError
 from linkwise.report.results import PublishedResult
 from linkwise.report.tables import print_line, wrapped
 from linkwise.report.wording import counted
+from linkwise.rollout.gates.remark import Level, Remark
 from linkwise.rollout.plan import Against, Severity
-from linkwise.rollout.remark import Level, Remark
 from linkwise.rollout.targets import target_gpus, target_nodes, target_words
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from linkwise.cluster import Cluster
-    from linkwise.rollout.checking_power import ObjectivePower
+    from linkwise.rollout.gates.checking_power import ObjectivePower
+    from linkwise.rollout.gates.power import GatePower
     from linkwise.rollout.plan import Rollout, Target
-    from linkwise.rollout.power import GatePower
 
 __all__ = ["RolloutCheckResult", "print_rollout_check", "rollout_check_result"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from linkwise.readers.job_log.lines import printable
 from linkwise.report.tables import print_line, wrapped
 from linkwise.report.wording import counted
-from linkwise.rollout.decisions import BOOKKEEPING
-from linkwise.rollout.verdict_text import verdict_of_text
+from linkwise.rollout.store.decisions import BOOKKEEPING
+from linkwise.rollout.store.verdict_text import verdict_of_text
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from linkwise.rollout.decisions import SealedEntry
-    from linkwise.rollout.store_reading import Record
+    from linkwise.rollout.store.decisions import SealedEntry
+    from linkwise.rollout.store.reading import Record
 
 __all__ = ["print_log"]
 

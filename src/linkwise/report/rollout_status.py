@@ -10,15 +10,15 @@ from typing import Literal
 from pydantic import Field
 
 from linkwise.report.results import PublishedResult
-from linkwise.rollout.actions import Action
-from linkwise.rollout.decisions import Entry, Kind
-from linkwise.rollout.ledger import ledger_of
-from linkwise.rollout.progress import Cause, Progress, progress_of
+from linkwise.rollout.carrying.actions import Action
+from linkwise.rollout.carrying.ledger import ledger_of
+from linkwise.rollout.carrying.progress import Cause, Progress, progress_of
+from linkwise.rollout.carrying.standing import Standing, exit_code_of, next_words, standing_of
 from linkwise.rollout.runs import StepRun
-from linkwise.rollout.standing import Standing, exit_code_of, next_words, standing_of
-from linkwise.rollout.store_lock import HeldBy
-from linkwise.rollout.store_reading import Record
-from linkwise.rollout.verdict_text import verdict_of_text
+from linkwise.rollout.store.decisions import Entry, Kind
+from linkwise.rollout.store.lock import HeldBy
+from linkwise.rollout.store.reading import Record
+from linkwise.rollout.store.verdict_text import verdict_of_text
 from linkwise.rollout.verdicts import ObjectiveVerdict, Outcome
 
 __all__ = ["RolloutResult", "StatusInput", "rollout_result"]

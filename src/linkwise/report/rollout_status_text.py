@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from linkwise.readers.job_log.lines import printable
 from linkwise.report.tables import print_line, wrapped
 from linkwise.report.wording import counted, three_digits
-from linkwise.rollout.standing import Standing
+from linkwise.rollout.carrying.standing import Standing
 from linkwise.rollout.verdicts import Outcome
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from linkwise.rollout.exports.ctrf import verdicts_ctrf
 from linkwise.rollout.exports.junit import verdicts_junit
-from linkwise.rollout.judging import judge_step
+from linkwise.rollout.gates.judging import judge_step
 from linkwise.rollout.plan import Against, Severity
 from tests.rollout.making import TODAY, at_least, bad_run, objective, rollout, turns
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from linkwise.diagnose.ends import Ends, Exit, is_gloo_job
 from linkwise.diagnose.facts import Facts
 from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
+from linkwise.diagnose.progress import has_progressed
 from linkwise.readers.job_log.values import Evidence, Sighting
 
 __all__ = ["remote_exit"]
@@ -172,7 +173,8 @@ def _told_alone(facts: Facts) -> Finding | None:
             fix=("start it in tmux or screen, by setsid or systemd-run, or as a job of the scheduler",),
             next_check="last and journalctl -u ssh for the end of the session",
         )
-    if set(told) <= {"15", "TERM"}:
+    # A job that ran until a scheduler ended it is well.
+    if set(told) <= {"15", "TERM"} and not facts.has_completed and not has_progressed(facts):
         return _told_to_end(list(facts.seen("agent_told")))
     return None
 

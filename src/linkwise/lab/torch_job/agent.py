@@ -7,14 +7,15 @@ its own ranks and nothing of the rest.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import signal
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["end_with", "run_agent"]
+__all__ = ["end_with", "fork_rank", "run_agent"]
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _CLONE_NEWNET = 0x40000000
@@ -54,7 +55,8 @@ def run_agent(namespace: str, plan: Mapping[str, Any], job: Any, session: Any) -
     own = os.getpid()
     for rank, each in enumerate(plan["ranks"]):
         if each["namespace"] == namespace:
-            agent.ranks[_fork(rank, plan, job, session, own)] = rank
+            work = functools.partial(_joined, rank, plan, job, session)
+            agent.ranks[fork_rank(rank, work, session, own)] = rank
     for pid, rank in agent.ranks.items():
         session.say("started", rank=rank, pid=pid)
     # After the fork: a rank ends by the signal itself.
@@ -134,16 +136,27 @@ class _Agent:
         self._session.print_line(f"{self._host}: agent: {text}")
 
 
-def _fork(rank: int, plan: Mapping[str, Any], job: Any, session: Any, parent: int) -> int:
+def fork_rank(rank: int, work: Callable[[], None], session: Any, parent: int) -> int:
+    """Return the pid of a process that does the work of a rank, and ends with this one.
+
+    Parameters
+    ----------
+    rank
+        Its number.
+    work
+        What it does; what goes wrong is said.
+    session
+        The module of the ranks.
+    parent
+        Pid of this process.
+    """
     child = os.fork()
     if child:
         return child
     code = 1
     try:
         end_with(parent)
-        joined = session.join(rank, plan)
-        job.measure(joined, plan)
-        joined.leave()
+        work()
         code = 0
     except BaseException as error:  # noqa: BLE001 (the reason of any rank must get out, whatever it is)
         lines = "".join(traceback.format_exception(error)).splitlines()
@@ -151,6 +164,12 @@ def _fork(rank: int, plan: Mapping[str, Any], job: Any, session: Any, parent: in
         session.say("failed", rank=rank, error=f"{type(error).__name__}: {error}"[:1000])
     finally:
         os._exit(code)
+
+
+def _joined(rank: int, plan: Mapping[str, Any], job: Any, session: Any) -> None:
+    joined = session.join(rank, plan)
+    job.measure(joined, plan)
+    joined.leave()
 
 
 def _enter(namespace: str) -> None:

@@ -125,11 +125,15 @@ class Session:
         """Print a line with the rank and the host before it."""
         print_line(f"[rank{self.rank}]: {host_of(self.rank, self.plan)}: {text}")
 
-    def slowest(self, value: float) -> float:
-        """Return the largest of the values of all ranks."""
-        told = torch.tensor([value], dtype=torch.float64)
+    def span(self, begin_s: float, end_s: float, value: float = 0.0) -> tuple[float, float]:
+        """Return the time from the first rank's begin to the last one's end, and the largest of their values.
+
+        All ranks are on one machine and read the same clock.
+        """
+        told = torch.tensor([-begin_s, end_s, value], dtype=torch.float64)
         dist.all_reduce(told, op=dist.ReduceOp.MAX)
-        return float(told.item())
+        first, last, largest = told.tolist()
+        return first + last, largest
 
     def counters(self) -> dict[str, list[int]]:
         """Return bytes and packets that each link has carried, read at rank 0 while all wait.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from multiprocessing.synchronize import Barrier
 from typing import Any
 
 import torch
@@ -25,22 +27,25 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import collectives
 from .pace import Pace
-from .session import Session
+from .session import Session, say
 from .transformer import Transformer, pause, token_loss
 
 __all__ = ["measure"]
 
 _SEED, _LEARNING_RATE = 7, 1e-3
-_OWN_PASSES = 5
+_AXES = ("pipeline", "data", "tensor")
+_ALONE_STEPS = 4
+Passed = tuple[float, float, float]
+"""Loss of a step, and the seconds of its forward and backward passes on a core."""
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """A model on one rank, and how its passes go: given tokens and targets of a step, the loss."""
+    """A model on one rank, and how the passes of a step go, given its tokens and targets."""
 
     parameters: list[nn.Parameter]
     blocks: list[Any]
-    passes: Callable[[torch.Tensor, torch.Tensor], float]
+    passes: Callable[[torch.Tensor, torch.Tensor], Passed]
 
 
 def measure(session: Session, plan: Mapping[str, Any]) -> None:
@@ -57,12 +62,12 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
         ``warmup``; ``slow``, if a node is to be slow: its ``namespace``, the ``step`` and a ``factor``.
     """
     collectives.measure(session, plan)
-    _measure_own(session, plan)
     torch.manual_seed(_SEED)
     mesh = _mesh_of(plan)
-    cut = _pipelined(plan, mesh) if mesh["pipeline"].size() > 1 else _whole(plan, mesh)
-    optimizer = torch.optim.SGD(cut.parameters, lr=_LEARNING_RATE, foreach=False)
-    generator = torch.Generator().manual_seed(_SEED + mesh["data"].get_local_rank())
+    make = _pipelined if mesh["pipeline"].size() > 1 else _whole
+    cut = make(plan, mesh)
+    optimizer = _optimizer(cut)
+    generator = _generator(mesh)
     before: dict[str, list[int]] = {}
     pace = Pace(session)
     for step in range(-int(plan["warmup"]), int(plan["steps"])):
@@ -72,13 +77,12 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
         session.tell("step begins", step=step)
         _slow_down(session, cut, plan, step)
         begin = time.perf_counter()
-        loss = cut.passes(*_tokens(plan, generator))
-        pause(float(plan["optimizer_s"]))
-        optimizer.step()
-        optimizer.zero_grad()
-        own_s = time.perf_counter() - begin
+        loss, _, _ = cut.passes(*_tokens(plan, generator))
+        _update(optimizer, plan)
+        ended = time.perf_counter()
         pace.print_step(step, loss)
-        session.tell("step", step=step, time_s=session.slowest(own_s), loss=session.slowest(loss))
+        time_s, largest = session.span(begin, ended, loss)
+        session.tell("step", step=step, time_s=time_s, loss=largest)
     after = session.counters()
     for link, values in after.items():
         sent, packets = (a - b for a, b in zip(values, before[link], strict=True))
@@ -99,8 +103,7 @@ def _mesh_of(plan: Mapping[str, Any]) -> DeviceMesh:
     for dimension in range(ranks.dim()):
         rows = ranks.movedim(dimension, -1).reshape(-1, ranks.shape[dimension]).tolist()
         groups.append(dist.new_subgroups_by_enumeration(rows, timeout=timeout)[0])
-    names = ("pipeline", "data", "tensor")
-    return DeviceMesh.from_group(groups, "cpu", mesh=ranks, mesh_dim_names=names)
+    return DeviceMesh.from_group(groups, "cpu", mesh=ranks, mesh_dim_names=_AXES)
 
 
 def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) -> None:
@@ -112,24 +115,59 @@ def _slow_down(session: Session, cut: _Cut, plan: Mapping[str, Any], step: int) 
             block.backward_s *= slow["factor"]
 
 
-def _measure_own(session: Session, plan: Mapping[str, Any]) -> None:
-    """Say what a stage really computes for a micro-batch, all ranks at once; nothing is slept or sent."""
-    stages, cut = len(plan["mesh"]), len(plan["mesh"][0][0])
-    shape = {**plan["shape"]}
-    shape |= {name: shape[name] // cut for name in ("heads", "kv_heads", "ffn")}
-    model = Transformer(shape | {"layers": shape["layers"] // stages}, stage=0, stages=1)
-    size = (int(plan["micro_batch"]), int(plan["sequence_length"]))
-    tokens = torch.zeros(size, dtype=torch.int64)
+def _optimizer(cut: _Cut) -> torch.optim.Optimizer:
+    return torch.optim.SGD(cut.parameters, lr=_LEARNING_RATE, foreach=False)
+
+
+def _generator(mesh: DeviceMesh) -> torch.Generator:
+    """Return what draws the tokens of a replica."""
+    return torch.Generator().manual_seed(_SEED + mesh["data"].get_local_rank())
+
+
+def _update(optimizer: torch.optim.Optimizer, plan: Mapping[str, Any]) -> None:
+    pause(float(plan["optimizer_s"]))
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def measure_alone(rank: int, plan: Mapping[str, Any], meeting: Barrier) -> None:
+    """Say what a step really computes on a core, nothing slept or sent: its passes and its update.
+
+    Parameters
+    ----------
+    rank
+        Of the job.
+    plan
+        As `measure` reads it.
+    meeting
+        Where the processes of all ranks wait for one another.
+
+    Notes
+    -----
+    The model is cut as in the job, over groups of torch's fake backend, which answers at once: what torch's
+    modules take of their own is in it. All ranks compute at once, as in the job, and their time on a core
+    counts: waiting for one hangs on what else the machine does. It has processes of its own, as torch keeps
+    what it has once planned for a mesh.
+    """
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    torch.set_num_threads(1)
+    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=len(plan["ranks"]))
+    torch.manual_seed(_SEED)
+    mesh = DeviceMesh("cpu", plan["mesh"], mesh_dim_names=_AXES)
+    awake = {**plan, "forward_s": 0.0, "backward_s": 0.0, "optimizer_s": 0.0}
+    make = _pipelined if mesh["pipeline"].size() > 1 else _whole
+    cut = make(awake, mesh, is_alone=True)
+    optimizer, generator = _optimizer(cut), _generator(mesh)
     times_s = []
-    for number in range(_OWN_PASSES + 1):
-        dist.barrier()
-        begin = time.perf_counter()
-        loss = token_loss(model(tokens), tokens)
-        middle = time.perf_counter()
-        loss.backward()
-        own = [session.slowest(middle - begin), session.slowest(time.perf_counter() - middle)]
-        times_s += [own] if number else []
-    session.tell("own", times_s=times_s)
+    for number in range(_ALONE_STEPS + 1):
+        given = _tokens(plan, generator)
+        meeting.wait(timeout=float(plan["timeout_s"]))
+        _, forward_s, backward_s = cut.passes(*given)
+        begin = time.process_time()
+        _update(optimizer, awake)
+        times_s += [(forward_s, backward_s, time.process_time() - begin)] if number else []
+    say("alone", rank=rank, times_s=times_s, cores=len(os.sched_getaffinity(0)))
 
 
 def _tokens(plan: Mapping[str, Any], generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
@@ -168,21 +206,25 @@ def _tensor_plan() -> dict[str, Any]:
     }
 
 
-def _whole(plan: Mapping[str, Any], mesh: DeviceMesh) -> _Cut:
+def _whole(plan: Mapping[str, Any], mesh: DeviceMesh, *, is_alone: bool = False) -> _Cut:
     """Return a model without stages: data parallel, sharded or replicated, over a tensor group or not."""
     model = _stage(plan, mesh)
     count = int(plan["micro_batches"])
     wrapped, sync = _over_replicas(model, plan, mesh)
 
-    def passes(tokens: torch.Tensor, targets: torch.Tensor) -> float:
-        total = 0.0
+    def passes(tokens: torch.Tensor, targets: torch.Tensor) -> Passed:
+        total, forward_s, backward_s = 0.0, 0.0, 0.0
         pairs = zip(tokens.chunk(count), targets.chunk(count), strict=True)
         for number, (given, target) in enumerate(pairs):
-            with sync(number == count - 1):
+            # The fake backend has no futures, which DistributedDataParallel asks for when it sums.
+            with sync(number == count - 1 and not (is_alone and wrapped is not model)):
+                begin = time.process_time()
                 loss = token_loss(wrapped(given), target) / count
+                middle = time.process_time()
                 loss.backward()
+            forward_s, backward_s = forward_s + middle - begin, backward_s + time.process_time() - middle
             total += float(loss.detach())
-        return total
+        return total, forward_s, backward_s
 
     return _Cut(parameters=list(wrapped.parameters()), blocks=list(model.blocks), passes=passes)
 
@@ -238,21 +280,55 @@ def _replicated(
     return wrapped, sync
 
 
-def _pipelined(plan: Mapping[str, Any], mesh: DeviceMesh) -> _Cut:
+def _pipelined(plan: Mapping[str, Any], mesh: DeviceMesh, *, is_alone: bool = False) -> _Cut:
+    """Return one stage of a pipeline; alone it is the only one, and makes up what it would be sent."""
     pipeline = mesh["pipeline"]
     place, stages = pipeline.get_local_rank(), pipeline.size()
     whole = _stage(plan, mesh)
     model: nn.Module = whole
-    if mesh["data"].size() > 1:
+    if mesh["data"].size() > 1 and not is_alone:
         model, _ = _replicated(model, plan, mesh)
-    stage = PipelineStage(model, place, stages, torch.device("cpu"), group=pipeline.get_group())
-    schedule = Schedule1F1B(stage, int(plan["micro_batches"]), loss_fn=token_loss)
+    # Stages agree on how they learn shapes, which takes groups that answer; alone there is one stage.
+    seat, of, group = (
+        (0, 1, mesh["tensor"].get_group()) if is_alone else (place, stages, pipeline.get_group())
+    )
+    given, found = (None, None) if is_alone else _shown(plan, whole)
+    stage = PipelineStage(
+        model, seat, of, torch.device("cpu"), input_args=given, output_args=found, group=group
+    )
+    has_loss = place == stages - 1
+    schedule = Schedule1F1B(stage, int(plan["micro_batches"]), loss_fn=token_loss if has_loss else _total)
+    hidden = int(plan["shape"]["hidden"])
 
-    def passes(tokens: torch.Tensor, targets: torch.Tensor) -> float:
+    def passes(tokens: torch.Tensor, targets: torch.Tensor) -> Passed:
         losses: list[torch.Tensor] = []
-        inputs = (tokens,) if place == 0 else ()
-        last = {"target": targets, "losses": losses} if place == stages - 1 else {}
+        taken = tokens if place == 0 else torch.randn(*tokens.shape, hidden)
+        inputs = (taken,) if place == 0 or is_alone else ()
+        last = {"target": targets, "losses": losses} if has_loss or is_alone else {}
+        begin = time.process_time()
         schedule.step(*inputs, **last)
-        return float(torch.stack(losses).detach().mean()) if losses else 0.0
+        taken_s = time.process_time() - begin
+        loss = float(torch.stack(losses).detach().mean()) if has_loss else 0.0
+        # They are mixed; a backward pass has twice the products of a forward pass.
+        return loss, taken_s / 3, 2 * taken_s / 3
 
     return _Cut(parameters=list(model.parameters()), blocks=list(whole.blocks), passes=passes)
+
+
+def _shown(plan: Mapping[str, Any], stage: Transformer) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return what a stage takes and gives for a micro-batch.
+
+    Without, torch finds out by a pass of its own, whose gradients DistributedDataParallel takes for those of
+    a step.
+    """
+    rows, length = int(plan["micro_batch"]), int(plan["sequence_length"])
+    hidden, vocab = int(plan["shape"]["hidden"]), int(plan["shape"]["vocab"])
+    tokens = torch.zeros((rows, length), dtype=torch.int64)
+    given = tokens if stage.embedding is not None else torch.zeros((rows, length, hidden), requires_grad=True)
+    width = hidden if stage.head is None else vocab
+    return given, torch.zeros((rows, length, width), requires_grad=True)
+
+
+def _total(found: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+    """Return what stands for a loss where the next stage has it."""
+    return found.sum()

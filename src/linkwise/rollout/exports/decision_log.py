@@ -12,8 +12,8 @@ from typing import Any
 
 from linkwise.errors import InputError
 from linkwise.rollout.canonical import canonical_text
-from linkwise.rollout.decisions import LogHead
-from linkwise.rollout.verification import LogContents, LogRow
+from linkwise.rollout.store.decisions import LogHead
+from linkwise.rollout.store.verification import LogContents, LogRow
 
 __all__ = ["LARGEST_BYTES", "SCHEMA", "log_json", "parse_log"]
 

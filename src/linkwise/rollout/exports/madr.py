@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from linkwise.rollout.decisions import BOOKKEEPING, Entry, Kind, SealedEntry
-from linkwise.rollout.store_reading import Record
-from linkwise.rollout.verdict_text import verdict_of_text
+from linkwise.rollout.store.decisions import BOOKKEEPING, Entry, Kind, SealedEntry
+from linkwise.rollout.store.reading import Record
+from linkwise.rollout.store.verdict_text import verdict_of_text
 from linkwise.rollout.verdicts import Outcome
 
 __all__ = ["madr_files"]

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 
 from linkwise.errors import InputError
-from linkwise.rollout.progress import Progress
+from linkwise.rollout.carrying.progress import Progress
 from linkwise.rollout.runs import Side, StepRun
-from linkwise.rollout.store_reading import Record
+from linkwise.rollout.store.reading import Record
 
 __all__ = ["write_records"]
 
