@@ -25,7 +25,7 @@ from linkwise.rollout.verdicts import StepVerdict
 
 __all__ = ["DecisionWorth", "Ledger", "gpu_time_facts", "ledger_of"]
 
-_GPU_TIME = {"train.step_time": False, "train.tokens_per_s": True, "serve.tokens_per_s": True}
+_GPU_TIME = {"train.step_time": False, "train.tokens_per_s": True}
 """Metrics that are GPU-time for a given work, and whether more is less time."""
 _FAULTS = (RunState.FAILED, RunState.INVALID, RunState.CUT)
 

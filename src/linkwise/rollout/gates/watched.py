@@ -20,7 +20,6 @@ _WATCHED: Mapping[tuple[str, Aggregate], str] = {
     ("train.tokens_per_s", Aggregate.MEDIAN): "train.tokens_per_s",
     ("train.loss", Aggregate.MEDIAN): "train.loss",
     ("train.loss", Aggregate.LAST): "train.loss",
-    ("train.start_time", Aggregate.MEDIAN): "train.time_to_start",
     ("serve.ttft", Aggregate.MEDIAN): "serving.ttft_p50",
     ("serve.ttft", Aggregate.P99): "serving.ttft_p99",
     ("serve.tpot", Aggregate.MEDIAN): "serving.tpot_p50",
