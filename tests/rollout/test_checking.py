@@ -43,7 +43,7 @@ def test_example_has_no_fault_and_no_warning():
         ([("train-2.30", "train-2.28")], Level.FAULT, "candidate", "nothing would change"),
         ([("  fingerprint: .*\n", "")], Level.WARNING, "scope.fingerprint", "would judge any cluster"),
         ([("  prices: .*\n", "")], Level.FAULT, "scope.prices", "train.cost hangs on prices"),
-        ([("metric: train.loss", "metric: serve.ttft"), ("kind: job, steps: 50}\n    aggregate: last", "kind: endpoint, url: 'http://s/metrics', window: 5 min}\n    aggregate: p99")],
+        ([("metric: train.loss", "metric: serve.ttft"), ("kind: job, steps: 50}\n    aggregate: last", "kind: endpoint, url: 'http://s/metrics'}\n    aggregate: p99")],
          Level.FAULT, "objectives.4.workload.kind", "nothing measures endpoint on slurm in a rollout"),
         ([("at_least: 97 %", "at_most: 97 %"), ("at_least: 75 %", "at_most: 75 %")],
          Level.FAULT, "objectives.0.compare", "can never fail for being worse"),
