@@ -188,7 +188,8 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
         hosts=tuple(told["hosts"]),
         ranks=gpus,
         settings=dict(expected["settings"]),
-        seen=_seen(told["versions"]),
+        # Nodes tell what is installed; which NCCL the ranks loaded, its own lines say.
+        seen=_seen({**told["versions"], "nccl": told["transports"].get("nccl_version", "")}),
         duration_s=_duration_s(told),
     )
 
