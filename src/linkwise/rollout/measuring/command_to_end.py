@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from linkwise.launch.run.processes import RUN_VARIABLE, living
+from linkwise.launch.run.processes import RUN_VARIABLE, living, signal_all
 
 __all__ = ["EndedCommand", "end_command", "run_to_end"]
 
@@ -105,6 +105,5 @@ def end_command(mark: str) -> None:
     mark
         That of the command; nothing is done for an empty one.
     """
-    for pid in living(mark) if mark else ():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    if mark:
+        signal_all(living(mark), signal.SIGKILL)
