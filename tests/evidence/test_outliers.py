@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from linkwise.errors import InputError
-from linkwise.evidence.outliers import fleet_of, node_scores, round_robin
+from linkwise.evidence.outliers import fleet_of, node_scores, robust_sigma, round_robin
 
 
 def test_four_nodes_meet_as_the_circle_method_has_it():
@@ -36,6 +36,14 @@ def test_a_node_is_scored_by_its_best_of_two_pairs_and_the_median_of_more():
     assert (two[0], two[1], two[2]) == (10.0, 10.0, 4.0)
     three = node_scores({(0, 1): [10.0], (0, 2): [4.0], (0, 3): [9.0]})
     assert three[0] == 9.0
+
+
+def test_robust_sigma_is_that_of_the_normal_half_whatever_the_rest_does():
+    values = [100.0, 101.0, 99.0, 100.0, 102.0, 98.0, 100.0]
+    assert robust_sigma(values) == pytest.approx(1.4826)
+    assert robust_sigma([*values, 1e9]) == pytest.approx(1.4826)
+    draw = random.Random(1)
+    assert robust_sigma([draw.gauss(0, 3) for _ in range(20_000)]) == pytest.approx(3, rel=0.03)
 
 
 def test_a_low_score_must_miss_both_the_spread_and_the_margin():

@@ -1,6 +1,8 @@
 """Lines of steps, by the logs of the frameworks in tests/data/training_logs and by lines of their sources."""
 
+import itertools
 import math
+import random
 from pathlib import Path
 
 import pytest
@@ -34,10 +36,32 @@ def test_steps_are_those_that_the_reader_of_whole_logs_finds(name):
     whole = parse_training_log(data.decode()).steps
     found = {each.number: each for each in reversed(_steps(data))}
     assert sorted(found) == [each.number for each in whole]
+    assert len(whole) == 12
     for each in whole:
         one = found[each.number]
-        assert one.time_s == pytest.approx(each.time_s) if each.time_s else one.time_s is None
+        assert one.time_s == each.time_s
         assert one.rate_per_s == (each.tokens_per_s_per_gpu or each.samples_per_s)
+        assert (one.loss, one.global_batch) == (each.loss, each.global_batch)
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in _LOGS.glob("*.log")))
+def test_figures_of_lines_that_ranks_broke_into_are_whole_ones(name):
+    data, cuts = (_LOGS / name).read_bytes(), random.Random(name)
+    steps = _steps(data)
+    times, rates = {each.time_s for each in steps}, {each.rate_per_s for each in steps}
+    losses, norms = ({getattr(each, name) for each in steps} | {None} for name in ("loss", "grad_norm"))
+    lines = data.replace(b"\r", b"\n").split(b"\n")
+    found = []
+    for _ in range(20):
+        for one, other in itertools.pairwise(lines):
+            at, upto = cuts.randrange(len(one) + 1), cuts.randrange(len(other) + 1)
+            found += _steps(one[:at] + other[:upto] + b"\n" + one[at:] + other[upto:] + b"\n")
+    assert len(found) > 20 * 12 / 2
+    assert {each.rate_per_s for each in found} <= rates
+    if name != "nemo-2.log":  # its time ends the line, where a figure that is cut short is still a figure
+        assert {each.time_s for each in found} <= times
+    assert {each.loss for each in found} <= losses
+    assert {each.grad_norm for each in found} <= norms
 
 
 @pytest.mark.parametrize(
@@ -58,13 +82,13 @@ def test_loss_gradient_norm_and_rank_are_read_where_they_stand(name, loss, norm,
 
 def test_a_rendered_program_prints_all_of_a_step():
     (step,) = _steps(b"step 12 loss 4.6250 time 0.4012 s tokens/s 5104 grad_norm 1.250\n")
-    assert step[1:] == (12, 0.4012, 5104.0, 4.625, 1.25, 0, "")
+    assert step[1:] == (12, 0.4012, 5104.0, 4.625, 1.25, 0, "", "ddp", None)
 
 
 def test_what_is_no_number_is_read_as_such():
     own, megatron = _steps(
         b"step 7 loss nan time 0.4 s tokens/s 5104\n"
-        b" iteration 8/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 400.1 | lm loss: NaN | "
+        b" iteration 8/ 100 | consumed samples: 8 | elapsed time per iteration (ms): 400.1 | lm loss: NAN | "
         b"loss scale: 1.0 | grad norm: inf | number of skipped iterations: 0 | number of nan iterations: 1 |\n"
     )
     assert math.isnan(own.loss)

@@ -122,5 +122,5 @@ def test_any_text_is_refused_or_read(text):
     ],
 )  # fmt: skip
 def test_loss_is_as_printed_where_what_is_behind_it_is_there_too(line, loss):
-    (_, step), = steps_of_lines(line)  # fmt: skip
+    (_, step), = steps_of_lines(line.encode())  # fmt: skip
     assert step.loss == pytest.approx(loss, nan_ok=True) if loss is not None else step.loss is None

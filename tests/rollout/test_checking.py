@@ -42,8 +42,9 @@ def test_example_has_no_fault_and_no_warning():
     [
         ([("train-2.30", "train-2.28")], Level.FAULT, "candidate", "nothing would change"),
         ([("  fingerprint: .*\n", "")], Level.WARNING, "scope.fingerprint", "would judge any cluster"),
+        ([("gpu: h100-sxm, nccl", "gpu: h100-sxm, firmware: '28.39.1002', nccl")], Level.WARNING, "scope.fingerprint.firmware", "no run tells it"),
         ([("  prices: .*\n", "")], Level.FAULT, "scope.prices", "train.cost hangs on prices"),
-        ([("metric: train.loss", "metric: serve.ttft"), ("kind: job, steps: 50}\n    aggregate: last", "kind: endpoint, url: 'http://s/metrics', window: 5 min}\n    aggregate: p99")],
+        ([("metric: train.loss", "metric: serve.ttft"), ("kind: job, steps: 50}\n    aggregate: last", "kind: endpoint, url: 'http://s/metrics'}\n    aggregate: p99")],
          Level.FAULT, "objectives.4.workload.kind", "nothing measures endpoint on slurm in a rollout"),
         ([("at_least: 97 %", "at_most: 97 %"), ("at_least: 75 %", "at_most: 75 %")],
          Level.FAULT, "objectives.0.compare", "can never fail for being worse"),
@@ -159,7 +160,7 @@ def test_check_reads_standard_input_and_exits_with_one_on_a_fault(tmp_path, monk
     assert check(text) == 0
     assert check(text.replace("nodes: 32,", "nodes: 2,")) == 1
     assert check(text.replace("97 %", "97")) == 2
-    assert "<stdin>:35: objectives.0.compare.0.at_least" in capsys.readouterr().err
+    assert "<stdin>:34: objectives.0.compare.0.at_least" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

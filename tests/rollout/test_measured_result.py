@@ -81,6 +81,16 @@ def test_a_launch_leaves_out_its_warm_up():
     assert found.samples["train.step_time"] == tuple(step["time_s"] for step in told["samples"][2:])
 
 
+def test_a_launch_tells_the_nccl_that_its_ranks_loaded():
+    told = _told("launch")
+    assert "nccl" not in read_result(json.dumps(told)).seen
+    told["versions"] |= {"nvidia-nccl-cu12": "2.27.5", "driver": "580.65.06"}
+    told["transports"] = {"nccl_version": "2.28.3"}  # as LD_LIBRARY_PATH may have it
+    assert read_result(json.dumps(told)).seen == {
+        "nccl": "2.28.3", "driver": "580.65.06", "torch": told["versions"]["torch"]
+    }  # fmt: skip
+
+
 def test_a_launch_keeps_losses_that_are_no_number():
     told = _told("launch")
     told["samples"] = [{**step, "loss": "NaN"} for step in told["samples"]]

@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from linkwise.launch.run.processes import living
 from linkwise.rollout.measuring.measure import RunRequest
 from linkwise.rollout.measuring.own_commands import OwnCommands
 from linkwise.rollout.plan import (
@@ -106,6 +108,29 @@ def test_the_command_of_the_configuration_runs_first_and_its_failure_ends_the_ru
     run = measure.measure(_request(tmp_path, configuration=bad, folder=tmp_path / "r2"))
     assert run.state is RunState.FAILED
     assert "no such driver" in run.reason
+
+
+def test_a_command_of_the_configuration_whose_keeper_was_killed_is_ended(tmp_path):
+    into = Configuration(command=("sleep", "600"), digest="c")
+    request = _request(tmp_path, configuration=into, run_id=secrets.token_hex(8))
+    measure, mark = _standing_in(tmp_path, _GOOD), f"{request.run_id}-configure"
+    child = os.fork()
+    if child == 0:
+        measure.measure(request)
+        os._exit(0)
+    _until(lambda: len(tuple(living(mark))) == 1)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert len(tuple(living(mark))) == 1
+    assert measure.recover(request) is None
+    _until(lambda: not tuple(living(mark)))
+
+
+def _until(is_so):
+    until_s = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < until_s
+        time.sleep(0.02)
 
 
 def test_more_nodes_than_there_are_is_said(tmp_path):

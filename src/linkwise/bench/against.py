@@ -30,6 +30,7 @@ __all__ = ["CollectivesAgainst", "CutAgainst", "collectives_against", "hindrance
 
 _ON_GPUS = ("nccl", "nccl-tests")
 _LEAST_SLOWER = 2
+"""Sizes that must be slower before a cause is named [1]."""
 _FLAT = 2.0
 """Up to so many times the time of the smallest size, starts and hops rule a time, beyond it bytes do [1]."""
 _SLOWER: Mapping[str, str] = MappingProxyType(

@@ -22,7 +22,10 @@ __all__ = [
 ]
 
 _DEFAULT_ROUNDS = 5
+"""Enough to name a node that is 10 % slow among 32, at 3 % of noise, in 88 % of cases
+(tests/evidence/test_outliers.py) [1]."""
 _CONFIRMING_PARTNERS = 3
+"""Good nodes that a low one meets again: the median of three outvotes one bad pair [1]."""
 
 Rounds = tuple[tuple[tuple[int, int], ...], ...]
 

@@ -23,6 +23,7 @@ __all__ = ["TorchBench", "run_folder", "run_torch"]
 _SCRIPT = Path(__file__).parent / "torch_job" / "start.py"
 _LEAST_TIMEOUT_S = 5.0
 _TIMEOUT_FRACTION = 0.75
+"""Ranks give up before the job is ended, so that they can say where they waited [s, 1]."""
 _PROBE = "import importlib.util as u, sys; sys.exit(u.find_spec('torch') is None)"
 _PROBE_TIMEOUT_S = 60.0
 

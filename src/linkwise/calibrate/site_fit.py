@@ -64,6 +64,7 @@ collective --compare` is at a ratio of 1.4 [1]."""
 FAULT_LATENCY = 2.5
 """A latency above is likewise: beyond the 90 % of other sites that the prior of the network holds [1]."""
 _Z80 = 1.2816
+"""Standard deviations of a normal distribution, either way, that hold 80 % [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from linkwise.bench.pairs import PairsPlan
     from linkwise.bench.torch_run import TorchBench
     from linkwise.cluster import Cluster
+    from linkwise.evidence.outliers import Fleet
     from linkwise.launch.run.job import FinishedRun
     from linkwise.launch.run.record import RunRecord
     from linkwise.report.bench_result import CollectivesResult
@@ -281,7 +282,6 @@ def pairs(
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.bench.pairs import (
         PairsPlan,
-        confirming_rounds,
         hosts_of,
         judged_nodes,
         measured_pairs,
@@ -307,12 +307,9 @@ def pairs(
         records.append(first.record)
         scores, fleet = judged_nodes(measured[0], plan.node_bytes) if _is_done(first.record) else ({}, None)
         if fleet is not None and fleet.low:
-            second = _one_run(to, replace(plan, rounds=confirming_rounds(fleet.low, scores)), part="second")
+            second, confirmed = _met_again(to, plan, fleet, scores)
             measured.append(measured_pairs(second.events))
             records.append(second.record)
-            if _is_done(second.record):
-                again = judged_nodes(measured[1], plan.node_bytes)[1].low
-                confirmed = frozenset(again) & frozenset(fleet.low)
     result = pairs_result(
         measured,
         records,
@@ -328,6 +325,20 @@ def pairs(
     code = print_result(result, form, has_samples=any(measured))
     verdicts = {"alike": ExitCode.DONE, "slow nodes": ExitCode.AGAINST, "cannot tell": ExitCode.INCONCLUSIVE}
     return code if code != ExitCode.DONE else verdicts[result.verdict]
+
+
+def _met_again(
+    to: TorchBench, plan: PairsPlan, fleet: Fleet, scores: Mapping[int, float]
+) -> tuple[FinishedRun, frozenset[int] | None]:
+    """Return a run of the low nodes with good ones, and which are low again; ``None`` where it failed."""
+    from linkwise.bench.pairs import confirming_rounds, judged_nodes, measured_pairs
+
+    again = replace(plan, rounds=confirming_rounds(fleet.low, scores))
+    second = _one_run(to, again, part="second")
+    if not _is_done(second.record):
+        return second, None
+    low = judged_nodes(measured_pairs(second.events), plan.node_bytes)[1].low
+    return second, frozenset(low) & frozenset(fleet.low)
 
 
 def _one_run(to: TorchBench, plan: PairsPlan, *, part: str) -> FinishedRun:

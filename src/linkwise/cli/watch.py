@@ -82,11 +82,8 @@ def watch(
     """  # noqa: D301 (click reads \b as: do not wrap)
     from linkwise.cli.watch_following import WatchRequest, watch_job
 
-    is_written = _write_files(write_rules, write_dashboard)
-    if not paths and not endpoints and not host:
-        if is_written:
-            return ExitCode.DONE
-        raise InputError("there is nothing to watch: give a log, a folder, --endpoint or --host")
+    if _write_files(write_rules, write_dashboard) and not (paths or endpoints or host):
+        return ExitCode.DONE
     request = WatchRequest(
         paths=paths,
         is_replay=replay,
@@ -148,6 +145,8 @@ def _write_files(rules: str | None, dashboard: str | None) -> bool:
 
 
 def _check(request: WatchRequest) -> None:
+    if not (request.paths or request.endpoints or request.is_host_watched):
+        raise InputError("there is nothing to watch: give a log, a folder, --endpoint or --host")
     if request.paths.count("-") > 1:
         raise InputError("'-' is given twice, but standard input can be read once; name files")
     if request.is_replay:

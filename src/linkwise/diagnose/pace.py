@@ -24,12 +24,14 @@ __all__ = ["Change", "Gap", "Pace", "pace_of"]
 _GROWN = 1.5
 """What is taken for slower than before: far above the noise of steps, and of a busy host (assumed) [1]."""
 _FEWEST_AFTER = 2
+"""Steps that must follow a change: one slow step is none [1]."""
 _FAR, _APART = 3.0, 1.25
 """With two steps on a side times must rise by so much; with more, the least after is so far above the most
 before (assumed: what a host with five ready processes a core does to steps is less) [1]."""
 _GAP, _GAP_S = 3.0, 1.0
 """A step is a gap where it takes so many times the usual, and so much longer [1, s]."""
 _MOST_GAP_STEPS = 2
+"""An outage that falls on the border of two steps makes both long [1]."""
 _BACK = 1.5
 """A step is as usual again below so many times the usual [1]."""
 _OTHERS = 0.3

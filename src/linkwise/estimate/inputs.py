@@ -101,6 +101,15 @@ _SINGLE_PRECISION: Mapping[str, Habit] = {
 def gpu_inputs(gpu: Gpu, *, precision: str, framework: Framework) -> dict[str, Habit]:
     """Return the columns of one GPU at one precision: figures, and the names of fitted constants.
 
+    Parameters
+    ----------
+    gpu
+        Of the catalogue.
+    precision
+        That of the products.
+    framework
+        Whose habits decide what is fused.
+
     Raises
     ------
     KeyError
@@ -150,7 +159,13 @@ def _joined_by(gpu: Gpu) -> str:
 
 
 def rate_factor(gpu: Gpu) -> Habit:
-    """Return by what a GPU's reached rate differs from its generation's: less power, or the Ultra part."""
+    """Return by what a GPU's reached rate differs from its generation's: less power, or the Ultra part.
+
+    Parameters
+    ----------
+    gpu
+        Of the catalogue.
+    """
     if gpu.architecture.lower() == "blackwell ultra":
         return "ultra_factor"
     if gpu.tdp_w is None or gpu.architecture.lower() != "hopper":

@@ -11,13 +11,6 @@ from linkwise.estimate.term import Floats, term
 
 _1F1B = "Narayanan et al., Efficient Large-Scale Language Model Training, 2021, sections 2.2 and 2.3"
 _FITTED = "form derived; constant fitted on measured steps (docs/accuracy.md)"
-_FSDP = (
-    "Zhao et al., PyTorch FSDP, 2023: gather in forward and backward, scatter of gradients, prefetch of "
-    "one unit"
-)
-
-_LEAST_FREE = 1e-6
-"""Taken for a share of 0, by which traffic is divided [1]."""
 
 
 @term("1", "ceil(global_batch / (data x micro_batch))", _1F1B)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from linkwise.errors import InputError
 
-__all__ = ["LEAST_MEMBERS", "Fleet", "fleet_of", "node_scores", "round_robin"]
+__all__ = ["LEAST_MEMBERS", "Fleet", "fleet_of", "node_scores", "robust_sigma", "round_robin"]
 
 LEAST_MEMBERS = 8
 """Among fewer the middle is no baseline [1]."""
@@ -44,6 +44,27 @@ class Fleet:
     is_enough: bool
 
 
+def robust_sigma(values: Collection[float]) -> float:
+    """Return the spread of values as a standard deviation, from their median absolute deviation.
+
+    Parameters
+    ----------
+    values
+        At least one.
+
+    Notes
+    -----
+    1.4826 times the median absolute deviation is the standard deviation of a normal distribution; half of the
+    values may be wild.
+
+    References
+    ----------
+    B. Iglewicz, D. C. Hoaglin, How to Detect and Handle Outliers, 1993.
+    """
+    middle = median(values)
+    return _MAD_TO_SIGMA * median(abs(each - middle) for each in values)
+
+
 def fleet_of(scores: Mapping[int, float]) -> Fleet:
     """Return which members score low: by 3.5 robust sigmas and by 3 % below the median, both.
 
@@ -54,8 +75,7 @@ def fleet_of(scores: Mapping[int, float]) -> Fleet:
 
     Notes
     -----
-    The margin of 3 % is the floor where all scores are alike and sigma is zero. Sigma is 1.4826 times the
-    median absolute deviation, which makes it the standard deviation of a normal distribution.
+    The margin of 3 % is the floor where all scores are alike and sigma is zero. Sigma is `robust_sigma`.
 
     References
     ----------
@@ -64,7 +84,7 @@ def fleet_of(scores: Mapping[int, float]) -> Fleet:
     if not scores:
         raise InputError("there are no scores")
     middle = median(scores.values())
-    sigma = _MAD_TO_SIGMA * median(abs(score - middle) for score in scores.values())
+    sigma = robust_sigma(scores.values())
     floor = middle - max(_ROBUST_SIGMAS * sigma, _MARGIN_FRACTION * middle)
     is_enough = len(scores) >= LEAST_MEMBERS
     below = [member for member, score in scores.items() if score < floor]

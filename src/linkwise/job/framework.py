@@ -116,7 +116,13 @@ class Framework:
     habits: Mapping[str, Habit] = field(default_factory=dict)
 
     def columns(self, precision: str) -> Mapping[str, Habit]:
-        """Return every habit at a precision, the common ones where this framework has none of its own."""
+        """Return every habit at a precision, the common ones where this framework has none of its own.
+
+        Parameters
+        ----------
+        precision
+            That of the products.
+        """
         return {**_COMMON, **self.habits, **(self.bf16_habits if precision == "bf16" else {})}
 
 

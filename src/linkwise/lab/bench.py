@@ -226,7 +226,7 @@ def payload_of(sent_bytes: int, packets: int) -> float:
     ----------
     sent_bytes, packets
         What it counted. Shaped links count the headers of every packet on the wire; a loopback those of each
-        packet it was handed, of up to 64 kB.
+        packet it was handed, of up to 64 kB [bytes] [1].
     """
     return max(0.0, float(sent_bytes - HEADER_BYTES * packets))
 

@@ -129,11 +129,23 @@ class LabDesign:
         return (*leaves, SPINE) if self.trunks else leaves
 
     def node_of(self, rank: int) -> int:
-        """Return the node of a rank, ranks counted node by node."""
+        """Return the node of a rank, ranks counted node by node.
+
+        Parameters
+        ----------
+        rank
+            Its number, from 0.
+        """
         return rank // self.ranks_per_node
 
     def nic_of(self, rank: int) -> int:
-        """Return which NIC of its node a rank uses."""
+        """Return which NIC of its node a rank uses.
+
+        Parameters
+        ----------
+        rank
+            Its number, from 0.
+        """
         return rank % self.ranks_per_node * self.nics_per_node // self.ranks_per_node
 
     def first(self, ranks: int) -> LabDesign:
@@ -226,7 +238,13 @@ def auto_dilation(nic_bytes_per_s: float, ranks: int) -> float:
 
 
 def rate_text(bytes_per_s: float) -> str:
-    """Return a rate in bits per second, as links are named."""
+    """Return a rate in bits per second, as links are named.
+
+    Parameters
+    ----------
+    bytes_per_s
+        The rate, one direction [bytes/s].
+    """
     return format_quantity(8 * bytes_per_s, "bits_per_s")
 
 

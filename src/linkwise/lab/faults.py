@@ -96,12 +96,24 @@ class Injection:
             self.set_rate(1.0)
 
     def set_links(self, state: str) -> None:
-        """Set the links of the node at their leaf; addresses of the node stay."""
+        """Set the links of the node at their leaf; addresses of the node stay.
+
+        Parameters
+        ----------
+        state
+            ``up`` or ``down``.
+        """
         ports = "".join(f"link set {nic.port} {state}\n" for nic in self.design.nics if nic.node == self.node)
         self.shell(("ip", "-n", switch_namespace(self.lab), "-batch", "-"), ports)
 
     def set_rate(self, factor: float) -> None:
-        """Set the rate of the links of the node, both ways, to so much of their own."""
+        """Set the rate of the links of the node, both ways, to so much of their own.
+
+        Parameters
+        ----------
+        factor
+            Of the rate that the design gives them [1].
+        """
         rate = self.design.nic_bytes_per_s * factor
         nics = [nic for nic in self.design.nics if nic.node == self.node]
         ends = {
@@ -115,7 +127,15 @@ class Injection:
             self.shell(("tc", "-n", namespace, "-batch", "-"), lines)
 
     def signal_ranks(self, number: signal.Signals, *, is_all: bool) -> None:
-        """Send a signal to the last rank of the node, or to all of them."""
+        """Send a signal to the last rank of the node, or to all of them.
+
+        Parameters
+        ----------
+        number
+            The signal.
+        is_all
+            Whether to all.
+        """
         ranks = [rank for rank in self._pids if self.design.node_of(rank) == self.node]
         for rank in ranks if is_all else ranks[-1:]:
             with contextlib.suppress(ProcessLookupError):
@@ -133,7 +153,8 @@ class Injection:
         self.set_links("down")
         agent = self._agents.get(node_namespace(self.lab, self.node))
         if agent is not None:
-            os.kill(agent, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(agent, signal.SIGKILL)
         self.signal_ranks(signal.SIGKILL, is_all=True)
 
 

@@ -18,6 +18,7 @@ __all__ = ["StepTime", "WorkAlone", "predicted_step", "work_alone"]
 _LEAST_HIDDEN = 1e-9
 """What is hidden at least, as a share of 1 in all says that nothing is [1]."""
 _SHARDED = 3
+"""The ZeRO stage that FSDP2 is [1]."""
 _NO_OVERLAP = 1.0
 """Exponent of fully sharded overlap at which traffic adds to computing: without streams, as on a CPU, torch's
 fully_shard waits for every gather and scatter [1]."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Sweep", "SweepRow", "every_layout", "layout_words", "run_in_lab", "sweep_jobs", "swept"]
 
 _SHARDED = 3
+"""The ZeRO stage that FSDP2 is [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

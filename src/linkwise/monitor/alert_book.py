@@ -67,7 +67,7 @@ class AlertBook:
         summary
             A sentence that says so.
         at_s, step
-            When.
+            When: the time of day [s], and the step if one is known.
         """
         before = self.active.pop((kind, subject), None)
         if before is None:

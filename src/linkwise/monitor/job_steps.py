@@ -32,8 +32,10 @@ from linkwise.readers.step_lines import (
 __all__ = ["Gap", "JobSteps", "Rank", "StepSink"]
 
 _WARM_UP_STEPS = 10
+"""Left out after a start: compilation, caches and the first looks at files (assumed) [1]."""
 _LONGEST_REST = 1 << 16
 _SCALE_STEPS = 8
+"""By whose clock a printed rate becomes a time: the median of so many intervals [1]."""
 _RANK_STEPS = 32
 _MOST_RANKS = 4_096
 _MOST_XIDS = 1_000

@@ -12,10 +12,12 @@ from linkwise.monitor.job_steps import Rank
 __all__ = ["Straggler", "stragglers_of"]
 
 _LEAST_STEPS = 16
+"""Of a rank, before its median is compared (assumed) [1]."""
 _MARGIN_OF_FEW = 0.1
 """Among fewer than eight ranks there is no spread to judge by; a tenth is more than ranks differ by that wait
 for each other (assumed) [1]."""
 _STEPS_BEHIND = 2
+"""Ranks print one after the other, so that one step behind is usual [1]."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,9 +25,12 @@ from linkwise.readers.job_log.values import JobLog
 __all__ = ["Watch", "WatchClocks", "values_of"]
 
 _LOOK_S = 5.0
+"""Between two looks at servers and ports [s]."""
 _RANK_PATIENCE_STEPS = 5.0
 _RANK_PATIENCE_S = 10.0
+"""How long a rank may be silent while others go on, the longer one: output is buffered (assumed) [1, s]."""
 _OBJECTIVE_STEPS = 20
+"""Before a bar of a rollout is held to a job: the 95th percentile of fewer is their largest [1]."""
 _MOST_DRIFTS = 1_000
 _USER_XIDS = frozenset({13, 31, 43, 45})
 """Xids that a fault of the program causes as well as one of the GPU (NVIDIA, XID Errors, r580): 13 graphics

@@ -3,15 +3,18 @@
 Notes
 -----
 Bytes in, values out, in the order of the log. A piece is searched for the few words that frameworks print,
-so that the rest of a log costs little. Whatever stands between two steps and takes time of its own (a
-checkpoint, an evaluation, a compilation) is a `Mark`; which steps are left out for it is the caller's. The
-words are those of `training_log`, which reads whole logs; what must follow them keeps out cut lines.
+so that the rest of a log costs little. A step is told by the words its framework prints, so that logs of
+several releases are read alike, and so are prefixes of launchers. Ranks that print at once may break into one
+another's lines: a line ends for a step where the next one begins, and a figure counts only with what its
+framework prints behind it. Whatever stands between two steps and takes time of its own (a checkpoint, an
+evaluation, a compilation) is a `Mark`; which steps are left out for it is the caller's.
 
 References
 ----------
-NVIDIA, Megatron-LM, megatron/training/training.py and checkpointing.py. NVIDIA, NeMo,
-nemo/lightning/pytorch/callbacks/progress_printer.py. PyTorch, torchtitan, torchtitan/components/metrics.py,
-checkpoint.py and validate.py. Microsoft, DeepSpeed, deepspeed/utils/timer.py and runtime/engine.py.
+NVIDIA, Megatron-LM, megatron/training/training.py and checkpointing.py, megatron/core/timers.py. NVIDIA,
+NeMo, nemo/utils/exp_manager.py and nemo/lightning/pytorch/callbacks/progress_printer.py. PyTorch, torchtitan,
+torchtitan/components/metrics.py, checkpoint.py and validate.py. Microsoft, DeepSpeed,
+deepspeed/utils/timer.py and runtime/engine.py.
 """
 
 from __future__ import annotations
@@ -22,36 +25,54 @@ from collections.abc import Callable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["Mark", "MarkKind", "PhaseTimes", "StepLine", "XidLine", "clock_of", "events_in", "plain_lines"]
+__all__ = [
+    "FRAMEWORKS",
+    "Mark",
+    "MarkKind",
+    "PhaseTimes",
+    "StepLine",
+    "XidLine",
+    "clock_of",
+    "events_in",
+    "plain_lines",
+]
+
+FRAMEWORKS = ("megatron", "nemo", "torchtitan", "deepspeed", "ddp")
+"""Whose lines are read; ``ddp`` is the program that linkwise writes out. GPT-NeoX prints lines of Megatron
+and of DeepSpeed; those of Megatron count."""
 
 _LONGEST_LINE = 4000
+_LARGEST = 1e12
 _NUMBER = rb"(\d{1,15}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?)"
-_VALUE = rb"([-+]?(?:nan|inf|NaN|Inf|\d{1,15}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?))"
+_VALUE = rb"([-+]?(?:(?i:nan|inf)|\d{1,15}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?))"
 _COLOUR = re.compile(rb"\x1b\[[0-9;]{0,20}m")
 
 _OWN = re.compile(
-    rb"step (\d{1,12}) loss " + _VALUE + rb" time " + _NUMBER + rb" s tokens/s " + _NUMBER
+    rb"\bstep (\d{1,12}) loss " + _VALUE + rb" time " + _NUMBER + rb" s tokens/s " + _NUMBER
     + rb"(?: grad_norm " + _VALUE + rb")?"
 )  # fmt: skip
-_MEGATRON = re.compile(rb"iteration {1,20}(\d{1,12}) {0,5}/ {0,20}\d{1,12} {0,5}\|([^\r\n]{1,2000})")
+_BEGINS = re.compile(
+    rb"iteration {1,20}\d{1,12} {0,5}/|Epoch \d|step: {0,12}\d{1,12} {1,12}loss:|step \d{1,12} loss "
+)
+_MEGATRON = re.compile(rb"\biteration {1,20}(\d{1,12}) {0,5}/ {0,20}\d{1,12} {0,5}\|")
 _ELAPSED = re.compile(rb"elapsed time per iteration \(ms\): {0,20}" + _NUMBER + rb" {0,5}\|")
-_LM_LOSS = re.compile(rb"lm loss: {0,20}" + _VALUE)
-_GRAD_NORM = re.compile(rb"grad[ _]norm: {0,20}" + _VALUE)
-_NAN_STEPS = re.compile(rb"nan iterations: {0,20}(\d{1,9})")
-_TITAN = re.compile(
-    rb"step: {0,12}(\d{1,12}) {1,12}loss: {0,12}" + _VALUE
-    + rb"([^\r\n]{0,400}?)(?:tps|wps): {0,12}([\d,]{1,20}(?:\.\d{1,9})?)"
-    rb" {1,12}(?:tflops|mfu):"
-)  # fmt: skip
+_BATCH = re.compile(rb"global batch size: {0,20}(\d{1,12}) {0,5}\|")
+_LM_LOSS = re.compile(rb"(?i)\blm loss: {0,20}" + _VALUE + rb" {0,5}\|")
+_GRAD_NORM = re.compile(rb"grad[ _]norm: {0,20}" + _VALUE + rb"[\s|]")
+_NAN_STEPS = re.compile(rb"nan iterations: {0,20}(\d{1,9}) {0,5}\|")
+_TITAN = re.compile(rb"\bstep: {0,12}(\d{1,12}) {1,12}loss: {0,12}" + _VALUE + rb"(?=\s)")
+_TITAN_RATE = re.compile(rb"(?:tps|wps): {0,12}(\d[\d,]{0,20}(?:\.\d{1,9})?) {1,12}(?:tflops|mfu):")
 _DEEPSPEED = re.compile(
     rb"(?:global_step=|\s\d{1,6}/)(\d{1,12}), {0,5}(?:RunningAvgSamplesPerSec=" + _NUMBER
     + rb", {0,5}Curr)?SamplesPerSec=" + _NUMBER + rb","
 )  # fmt: skip
+# Behind a colon the time may be the last of its line: there, one that is cut after a figure is read short.
 _NEMO = re.compile(
-    rb"global_step[:=] {0,5}" + _NUMBER + rb"([^\r\n]{0,400}?)train_step_timing in s[:=] {0,5}" + _NUMBER
-    + rb"(?=[,\]\s])"
-)  # fmt: skip
-_NEMO_LOSS = re.compile(rb"reduced_train_loss[:=] {0,5}" + _VALUE)
+    rb"train_step_timing in s(?:=|(?P<colon>:)) {0,5}" + _NUMBER + rb"(?(colon)(?=\s|$)|(?=[,\]]))"
+)
+_NEMO_STEP = re.compile(rb"global_step[:=] {0,5}" + _NUMBER + rb"(?=[\s,|\]])")
+_NEMO_BATCH = re.compile(rb"global_batch_size[:=] {0,5}" + _NUMBER + rb"(?=[\s,|\]])")
+_NEMO_LOSS = re.compile(rb"(?i)\breduced_train_loss[:=] {0,5}" + _VALUE + rb"(?=[\s,\]])")
 
 _CLOCK = re.compile(rb"(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(Z|[+-]\d\d:?\d\d)?")
 _CLOCK_LOOKS = 160
@@ -71,7 +92,9 @@ _COMPILATION = re.compile(
 _XID = re.compile(rb"Xid \(PCI:([0-9A-Fa-f:.]{4,20})\): (\d{1,4})")
 _PHASES = re.compile(rb"time \(ms\) \|([^\r\n]{1,2000})")
 _PHASE = re.compile(rb"([a-z][a-z_ -]{1,60}): {0,5}" + _NUMBER)
-_PHASE_LINE = re.compile(rb"^ {0,20}([a-z][a-z-]{2,60}) ?\.{3,}: {0,5}\(" + _NUMBER + rb", {0,5}" + _NUMBER)
+_PHASE_LINE = re.compile(
+    rb"^ {0,20}([a-z][a-z-]{2,60}) ?\.{3,}: {0,5}\(" + _NUMBER + rb", {0,5}" + _NUMBER + rb"\)"
+)
 
 
 class MarkKind(StrEnum):
@@ -101,6 +124,10 @@ class StepLine(NamedTuple):
         Steps that had no number for a loss, where the framework counts them [1].
     rank
         Whose line it is, where a launcher wrote that before it; empty elsewhere.
+    framework
+        Whose words it is in, one of `FRAMEWORKS`.
+    global_batch
+        Sequences of the step; ``None`` where it is not printed [1].
     """
 
     position: int
@@ -111,6 +138,8 @@ class StepLine(NamedTuple):
     grad_norm: float | None
     nan_steps: int
     rank: str
+    framework: str
+    global_batch: int | None = None
 
 
 class Mark(NamedTuple):
@@ -256,15 +285,16 @@ def _own(data: bytes) -> Iterator[StepLine]:
             float(norm) if norm else None,
             0,
             _rank(data, at),
+            "ddp",
         )
 
 
 def _megatron(data: bytes) -> Iterator[StepLine]:
     for each in _MEGATRON.finditer(data):
-        rest = each[2]
+        rest = data[each.end() : _end_of_step(data, each.end())]
         if (time := _ELAPSED.search(rest)) is None:
             continue
-        nan = _NAN_STEPS.search(rest)
+        nan, batch = _NAN_STEPS.search(rest), _BATCH.search(rest)
         yield StepLine(
             each.start(),
             int(each[1]),
@@ -274,6 +304,8 @@ def _megatron(data: bytes) -> Iterator[StepLine]:
             _value(_GRAD_NORM, rest),
             int(nan[1]) if nan else 0,
             _rank(data, each.start()),
+            "megatron",
+            int(batch[1]) if batch else None,
         )
 
 
@@ -282,25 +314,58 @@ def _titan(data: bytes) -> Iterator[StepLine]:
         at = each.start()
         if data[max(0, at - 9) : at] == b"validate ":
             continue
-        rate = float(each[4].replace(b",", b"") or 0)
+        rest = data[each.end() : _end_of_step(data, each.end())]
+        found = _TITAN_RATE.search(rest)
+        rate = float(found[1].replace(b",", b"")) if found else 0.0
         if rate > 0:
-            norm = _value(_GRAD_NORM, each[3])
-            yield StepLine(at, int(each[1]), None, rate, float(each[2]), norm, 0, _rank(data, at))
+            norm = _value(_GRAD_NORM, rest)
+            yield StepLine(
+                at, int(each[1]), None, rate, float(each[2]), norm, 0, _rank(data, at), "torchtitan"
+            )
 
 
 def _deepspeed(data: bytes) -> Iterator[StepLine]:
     for each in _DEEPSPEED.finditer(data):
-        rate = float(each[3])
+        at, rate = each.start(), float(each[3])
         if rate > 0:
-            yield StepLine(each.start(), int(each[1]), None, rate, None, None, 0, _rank(data, each.start()))
+            yield StepLine(at, int(each[1]), None, rate, None, None, 0, _rank(data, at), "deepspeed")
 
 
 def _nemo(data: bytes) -> Iterator[StepLine]:
     for each in _NEMO.finditer(data):
-        start = data.rfind(b"\n", max(0, each.start() - _LONGEST_LINE), each.start()) + 1
-        loss = _value(_NEMO_LOSS, data[start : each.end()])
-        time = float(each[3])
-        yield StepLine(each.start(), int(float(each[1])), time or None, None, loss, None, 0, "")
+        piece = data[_start_of_step(data, each.start()) : _end_of_step(data, each.end())]
+        number, batch = _value(_NEMO_STEP, piece), _value(_NEMO_BATCH, piece)
+        if number is None or number > _LARGEST:
+            continue
+        yield StepLine(
+            each.start(),
+            int(number),
+            float(each[2]) or None,
+            None,
+            _value(_NEMO_LOSS, piece),
+            None,
+            0,
+            "",
+            "nemo",
+            int(batch) if batch and batch < _LARGEST else None,
+        )
+
+
+def _start_of_step(data: bytes, at: int) -> int:
+    """Return where the step begins that something in a line is of [bytes]."""
+    start = data.rfind(b"\n", max(0, at - _LONGEST_LINE), at) + 1
+    start = max(start, at - _LONGEST_LINE)
+    for each in _BEGINS.finditer(data, start, at):
+        start = each.start()
+    return start
+
+
+def _end_of_step(data: bytes, at: int) -> int:
+    """Return where the line ends, or the next step begins that broke into it [bytes]."""
+    end = data.find(b"\n", at, at + _LONGEST_LINE)
+    end = min(at + _LONGEST_LINE, len(data)) if end < 0 else end
+    broken = _BEGINS.search(data, at, end)
+    return broken.start() if broken else end
 
 
 def _value(pattern: re.Pattern[bytes], data: bytes) -> float | None:

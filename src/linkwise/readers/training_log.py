@@ -2,28 +2,19 @@
 
 Notes
 -----
-A step is told by the words its framework prints, so that logs of several releases are read alike, and so are
-prefixes of launchers and colours. What a framework prints of a step differs: Megatron and NeMo its time,
-torchtitan tokens per second of a GPU, DeepSpeed samples per second of all. Times of phases are those of the
-timers that Megatron and DeepSpeed print when asked. A line that a progress bar overwrites is one line for
-each time it was written. Ranks that print at once may break into one another's lines: every piece of a line
-that begins a step is read alone, and a figure counts only with what its framework prints behind it. No
-judgement: warm-up and outliers are the caller's.
-
-References
-----------
-NVIDIA, Megatron-LM, megatron/training/training.py and megatron/core/timers.py. NVIDIA, NeMo,
-nemo/utils/exp_manager.py and nemo/lightning/pytorch/callbacks/progress_printer.py. PyTorch, torchtitan,
-torchtitan/components/metrics.py. Microsoft, DeepSpeed, deepspeed/utils/timer.py.
+The lines are read by `step_lines`; here they become whole logs. What a framework prints of a step differs:
+Megatron and NeMo its time, torchtitan tokens per second of a GPU, DeepSpeed samples per second of all. Times
+of phases are those of the timers that Megatron and DeepSpeed print when asked. A line that a progress bar
+overwrites is one line for each time it was written. No judgement: warm-up and outliers are the caller's.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from linkwise.readers.faults import Faults
+from linkwise.readers.step_lines import FRAMEWORKS, PhaseTimes, StepLine, events_in, plain_lines
 
 __all__ = [
     "FRAMEWORKS",
@@ -37,53 +28,11 @@ __all__ = [
 
 MOST_STEPS = 200_000
 """Steps of one log that are read."""
-FRAMEWORKS = ("megatron", "nemo", "torchtitan", "deepspeed", "ddp")
-"""Whose logs are read; ``ddp`` is the program that linkwise writes out. GPT-NeoX prints lines of Megatron
-and of DeepSpeed; those of Megatron count."""
-
-_LONGEST_LINE = 4000
 _LARGEST = 1e12
-_COLOUR = re.compile(r"\x1b\[[0-9;]{0,20}m")
-_NUMBER = r"([0-9]{1,15}(?:\.[0-9]{0,20})?(?:[eE][+-]?[0-9]{1,3})?)"
-_MEGATRON = re.compile(r"iteration\s{1,20}(\d{1,12})\s{0,5}/\s{0,20}\d{1,12}\s{0,5}\|")
-_MEGATRON_TIME = re.compile(r"elapsed time per iteration \(ms\):\s{0,20}" + _NUMBER + r"\s{0,5}\|")
-_MEGATRON_BATCH = re.compile(r"global batch size:\s{0,20}(\d{1,12})")
-_MEGATRON_PHASE = re.compile(
-    r"^\s{0,20}([a-z][a-z-]{2,60})\s?\.{3,}:\s{0,5}\(" + _NUMBER + r",\s{0,5}" + _NUMBER + r"\)"
-)
-# Behind a colon the time may be the last of its line: there, one that is cut after a figure is read short.
-_NEMO_TIME = re.compile(
-    r"train_step_timing in s(?:=|(?P<colon>:))\s{0,5}(?P<time>" + _NUMBER + r")(?(colon)(?=\s|$)|(?=[,\]]))"
-)
-_NEMO_STEP = re.compile(r"global_step[:=]\s{0,5}" + _NUMBER)
-_NEMO_BATCH = re.compile(r"global_batch_size[:=]\s{0,5}" + _NUMBER)
-_TITAN = re.compile(
-    r"step:\s{0,12}(\d{1,12})\s{1,12}loss:.{0,400}?(?:tps|wps):\s{0,12}([0-9][0-9,]{0,20}(?:\.\d{1,9})?)"
-    r"\s{1,12}(?:tflops|mfu):"
-)
-_DEEPSPEED = re.compile(
-    r"(?:global_step=|(?<=\s)\d{1,6}/)(\d{1,12}),\s{0,5}(?:RunningAvgSamplesPerSec="
-    + _NUMBER
-    + r",\s{0,5}Curr)?"
-    r"SamplesPerSec=" + _NUMBER + ","
-)
-_LOSS = r"([-+]?(?:nan|inf|\d{1,15}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?))"
-_LOSSES = {
-    "megatron": re.compile(r"\blm loss:\s{0,20}" + _LOSS + r"\s{0,5}\|", re.IGNORECASE),
-    "nemo": re.compile(r"\breduced_train_loss[:=]\s{0,5}" + _LOSS + r"(?=[\s,\]])", re.IGNORECASE),
-    "torchtitan": re.compile(r"\bloss:\s{0,12}" + _LOSS + r"\s", re.IGNORECASE),
-    "ddp": re.compile(r"\bloss " + _LOSS + r" time ", re.IGNORECASE),
-}
-"""How each prints its loss, with what it prints behind it; DeepSpeed prints none beside its rate."""
-_OWN = re.compile(r"\bstep (\d{1,9}) loss \S{1,20} time " + _NUMBER + r" s tokens/s \d")
-_WORDS = ("elapsed time per iteration", "train_step_timing in s", "loss", "SamplesPerSec=")
-"""A line without any of them tells of no step."""
-_BEGINS = re.compile(
-    r"(?=\biteration\s{1,20}\d{1,12}\s{0,5}/|\bEpoch \d|\bstep:\s{0,12}\d{1,12}\s{1,12}loss:"
-    r"|\bstep \d{1,9} loss )"
-)
-_TIMERS = re.compile(r"time \(ms\) \|(.{1,2000})")
-_TIMER = re.compile(r"([a-z][a-z_ -]{1,60}):\s{0,5}" + _NUMBER)
+_WORDS = ("elapsed time per iteration (ms)", "train_step_timing in s", "SamplesPerSec=")
+"""A text with one of them is a log; others are looked into."""
+_LOOKS = 2_000_000
+"""Characters of a text that are looked into, for one that is no log is not read to its end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,11 +106,10 @@ def is_training_log(text: str) -> bool:
     text
         The file.
     """
-    words = ("elapsed time per iteration (ms)", "train_step_timing in s", "SamplesPerSec=")
-    if any(word in text for word in words):
+    if any(word in text for word in _WORDS):
         return True
-    start = _COLOUR.sub("", text[:2_000_000])
-    return any(each.search(start) is not None for each in (_TITAN, _OWN))
+    start = text[:_LOOKS].encode("utf-8", errors="replace")
+    return any(isinstance(each, StepLine) for each in events_in(plain_lines(start)))
 
 
 def parse_training_log(text: str, *, path: str | None = None) -> TrainingLog:
@@ -183,19 +131,18 @@ def parse_training_log(text: str, *, path: str | None = None) -> TrainingLog:
     found: dict[str, dict[int, LoggedStep]] = {name: {} for name in FRAMEWORKS}
     last: dict[int, LoggedStep] | None = None
     count = 0
-    for line in _lines(text):
-        for framework, step in _steps_of(line):
-            last = found[framework]
+    for event in events_in(plain_lines(text.encode("utf-8", errors="replace"))):
+        if isinstance(event, StepLine) and (step := _logged(event)):
+            last = found[event.framework]
             last.setdefault(step.number, step)
             count += 1
             if count > MOST_STEPS * 8:
                 raise faults.refusal(
                     f"has more than {MOST_STEPS:,} steps; give the part of it that is steady"
                 )
-        phases = _phases_of(line)
-        if phases and last:
+        elif isinstance(event, PhaseTimes) and last:
             number, step = next(reversed(last.items()))
-            last[number] = _with_phases(step, phases)
+            last[number] = _with_phases(step, event.times_s)
     told = [name for name in FRAMEWORKS if found[name]]
     if not told:
         raise faults.refusal(
@@ -207,84 +154,35 @@ def parse_training_log(text: str, *, path: str | None = None) -> TrainingLog:
     return TrainingLog(framework=told[0], steps=tuple(found[told[0]].values()))
 
 
-def steps_of_lines(text: str) -> Iterator[tuple[str, LoggedStep]]:
+def steps_of_lines(data: bytes) -> Iterator[tuple[str, LoggedStep]]:
     """Yield the steps that lines tell of, each with whose words they are; phases are in other lines.
 
     Parameters
     ----------
-    text
+    data
         Whole lines; a carriage return ends one too.
     """
-    for line in _lines(text):
-        yield from _steps_of(line)
+    for event in events_in(plain_lines(data)):
+        if isinstance(event, StepLine) and (step := _logged(event)):
+            yield event.framework, step
 
 
-def _lines(text: str) -> Iterator[str]:
-    for line in text.replace("\r", "\n").split("\n"):
-        yield _COLOUR.sub("", line[:_LONGEST_LINE]) if "\x1b" in line else line[:_LONGEST_LINE]
-
-
-def _steps_of(line: str) -> Iterator[tuple[str, LoggedStep]]:
-    if not any(word in line for word in _WORDS):
-        return
-    for piece in _BEGINS.split(line):
-        for framework, step in _steps_of_piece(piece):
-            yield framework, _with_loss(step, framework, piece)
-
-
-def _with_loss(step: LoggedStep, framework: str, piece: str) -> LoggedStep:
-    found = _LOSSES[framework].search(piece) if framework in _LOSSES else None
-    return step if found is None else replace(step, loss=float(found[1]))
-
-
-def _steps_of_piece(line: str) -> Iterator[tuple[str, LoggedStep]]:
-    if (number := _MEGATRON.search(line)) and (time := _positive(_MEGATRON_TIME, line)):
-        batch = _MEGATRON_BATCH.search(line)
-        yield (
-            "megatron",
-            LoggedStep(
-                number=int(number[1]), time_s=time * 1e-3, global_batch=int(batch[1]) if batch else None
-            ),
-        )
-    elif (time := _positive(_NEMO_TIME, line)) and (step := _NEMO_STEP.search(line)):
-        several = _positive(_NEMO_BATCH, line)
-        number_of = min(float(step[1]), _LARGEST)
-        yield (
-            "nemo",
-            LoggedStep(number=int(number_of), time_s=time, global_batch=int(several) if several else None),
-        )
-    elif titan := _TITAN.search(line):
-        rate = float(titan[2].replace(",", ""))
-        if 0 < rate < _LARGEST:
-            yield "torchtitan", LoggedStep(number=int(titan[1]), tokens_per_s_per_gpu=rate)
-    elif (own := _OWN.search(line)) and 0 < float(own[2]) < _LARGEST:
-        yield "ddp", LoggedStep(number=int(own[1]), time_s=float(own[2]))
-    else:
-        for deepspeed in _DEEPSPEED.finditer(line):
-            rate = float(deepspeed[3])
-            if 0 < rate < _LARGEST:
-                yield "deepspeed", LoggedStep(number=int(deepspeed[1]), samples_per_s=rate)
-
-
-def _positive(pattern: re.Pattern[str], line: str) -> float | None:
-    match = pattern.search(line)
-    value = float(match.groupdict().get("time") or match[1]) if match else 0.0
-    return value if 0 < value < _LARGEST else None
-
-
-def _phases_of(line: str) -> dict[str, float]:
-    """Return the timers of a line; those of single micro-batches are left out."""
-    if several := _MEGATRON_PHASE.search(line):
-        return {several[1]: float(several[3]) * 1e-3}
-    timers = _TIMERS.search(line)
-    if timers is None:
-        return {}
-    return {
-        name.strip(): float(value) * 1e-3
-        for name, value in _TIMER.findall(timers[1])
-        if not name.strip().endswith("microstep") and float(value) < _LARGEST
-    }
+def _logged(line: StepLine) -> LoggedStep | None:
+    """Return a line as a step, where what it says can be of one."""
+    told = line.rate_per_s if line.framework in ("torchtitan", "deepspeed") else line.time_s
+    if told is None or not 0 < told < _LARGEST:
+        return None
+    return LoggedStep(
+        number=line.number,
+        time_s=line.time_s,
+        tokens_per_s_per_gpu=told if line.framework == "torchtitan" else None,
+        samples_per_s=told if line.framework == "deepspeed" else None,
+        global_batch=line.global_batch or None,
+        loss=line.loss,
+    )
 
 
 def _with_phases(step: LoggedStep, phases: Mapping[str, float]) -> LoggedStep:
-    return replace(step, phases_s={**phases, **step.phases_s})
+    """Return the step with timers that were told of it; the first telling counts."""
+    known = {name: time_s for name, time_s in phases.items() if time_s < _LARGEST}
+    return replace(step, phases_s={**known, **step.phases_s})

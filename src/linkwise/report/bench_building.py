@@ -142,21 +142,13 @@ def pairs_result(
     names = {node: str(node) if hosts is None else hosts.get(node, str(node)) for node in range(nodes)}
     verdict, reason = _judged(fleet, confirmed, names)
     per_node = ranks // nodes
-    notes = [
-        "on this machine ranks stand for nodes"
-        if hosts is None
-        else f"all {counted(per_node, 'rank')} of a node send at once, each to the one in its place",
-        "score: bandwidth by the median of a node's pairs, or its best where it has two or fewer",
-        "low: below the median by 3.5 robust deviations (1.4826 x median absolute deviation) and by 3 %",
-        *_interval_notes(each.time_s for pairs in runs for each in pairs),
-    ]
     return PairsResult(
         place=records[0].place,
         device=device,
         backend=_BACKENDS[device],
         ranks=ranks,
         runs=[run_result(record) for record in records],
-        notes=notes,
+        notes=list(_pairs_notes(runs, None if hosts is None else per_node)),
         size_bytes=size_bytes,
         ranks_per_node=per_node,
         verdict=verdict,
@@ -166,6 +158,16 @@ def pairs_result(
         nodes=[] if fleet is None else node_results(scores, fleet, confirmed, hosts),
         pairs=pair_results(runs),
     )
+
+
+def _pairs_notes(runs: Sequence[Sequence[MeasuredPair]], ranks_per_node: int | None) -> Iterator[str]:
+    if ranks_per_node is None:
+        yield "on this machine ranks stand for nodes"
+    else:
+        yield f"all {counted(ranks_per_node, 'rank')} of a node send at once, each to the one in its place"
+    yield "score: bandwidth by the median of a node's pairs, or its best where it has two or fewer"
+    yield "low: below the median by 3.5 robust deviations (1.4826 x median absolute deviation) and by 3 %"
+    yield from _interval_notes(each.time_s for pairs in runs for each in pairs)
 
 
 def _judged(

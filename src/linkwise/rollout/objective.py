@@ -117,8 +117,6 @@ class Workload:
         Training steps of one run; for TRAINING and JOB; ``None`` for the job's own [1].
     endpoint
         Address of metrics; for ENDPOINT.
-    window_s
-        How long one run reads it; for ENDPOINT [s].
     """
 
     kind: WorkloadKind
@@ -128,7 +126,6 @@ class Workload:
     cut: str = ""
     steps: int | None = None
     endpoint: str = ""
-    window_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

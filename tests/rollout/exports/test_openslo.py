@@ -9,7 +9,7 @@ from linkwise.rollout.exports.openslo import openslo
 from linkwise.rollout.plan import Against, Aggregate, Workload, WorkloadKind
 from tests.rollout.making import JOB, at_least, at_most, objective, rollout
 
-SERVER = Workload(kind=WorkloadKind.ENDPOINT, endpoint="http://s/metrics", window_s=300.0)
+SERVER = Workload(kind=WorkloadKind.ENDPOINT, endpoint="http://s/metrics")
 
 
 def documents(*objectives):

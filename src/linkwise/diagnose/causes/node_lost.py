@@ -8,6 +8,15 @@ from linkwise.diagnose.finding import Confidence, Finding, Severity, finding
 
 __all__ = ["node_lost"]
 
+_QUIET = (
+    "No connection to it was closed, so that the others waited until their timeout: the host lost power or"
+    " its network, or crashed."
+)
+_CLOSED = (
+    "Its connections were closed at once: all its processes ended together, as when a container or a virtual"
+    " machine is taken away."
+)
+
 
 def node_lost(facts: Facts) -> Finding | None:
     """Return the finding when all ranks of a host and its agent fell silent, and the others lost them.
@@ -40,14 +49,7 @@ def node_lost(facts: Facts) -> Finding | None:
     if len(ranks) == 1 and not ends.exits:
         return None
     named = " and ".join(lost)
-    is_quiet = bool(ends.timeouts)
-    how = (
-        "No connection to it was closed, so that the others waited until their timeout: the host lost power"
-        " or its network, or crashed."
-        if is_quiet
-        else "Its connections were closed at once: all its processes ended together, as when a container or a"
-        " virtual machine is taken away."
-    )
+    how = _QUIET if ends.timeouts else _CLOSED
     doubt = "" if len(ranks) > len(lost) else " Where the output is cut, a rank that froze looks the same."
     return finding(
         "node_lost",

@@ -48,6 +48,7 @@ def measure(session: Session, plan: Mapping[str, Any]) -> None:
 
 
 _AT_ONCE = 4
+"""Calls that are under way together, each with a buffer of its own [1]."""
 
 
 @dataclass(frozen=True)

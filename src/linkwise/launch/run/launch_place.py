@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from linkwise.errors import InputError
-from linkwise.launch.run.processes import RUN_VARIABLE, living, still_living
+from linkwise.launch.run.processes import RUN_VARIABLE, living, signal_all, still_living
 
 __all__ = ["LaunchPlace", "LocalLaunch", "Phase", "SlurmLaunch", "State"]
 
@@ -219,16 +219,14 @@ class LocalLaunch:
         """
         until = time.monotonic() + self.grace_s
         if _is_of_run(handle, run_id):
-            _signal([int(handle)], signal.SIGTERM)
+            signal_all([int(handle)], signal.SIGTERM)
         else:
-            _signal(list(living(run_id)), signal.SIGTERM)
-        number = signal.SIGTERM
+            signal_all(living(run_id), signal.SIGTERM)
         while left := still_living(run_id):
             with contextlib.suppress(ChildProcessError, ValueError, OSError):
                 os.waitpid(int(handle), os.WNOHANG)
             if time.monotonic() > until:
-                number = signal.SIGKILL
-                _signal(left, number)
+                signal_all(left, signal.SIGKILL)
             time.sleep(_TICK_S)
 
 
@@ -238,12 +236,6 @@ def _is_of_run(handle: str, run_id: str) -> bool:
         return handle.isdigit() and wanted in Path(f"/proc/{handle}/environ").read_bytes().split(b"\0")
     except OSError:
         return False
-
-
-def _signal(pids: Sequence[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
 
 
 Shell = Callable[[Sequence[str], Path | None, Mapping[str, str] | None], "subprocess.CompletedProcess[str]"]

@@ -279,14 +279,8 @@ def prepared_launch(
         time_limit_s=choices.time_limit_s,
         script=choices.script,
     )
-    settings = run_settings_of(
-        start.settings,
-        choices.given,
-        device=choices.device,
-        is_local=target == "torchrun" and start.nodes == 1,
-        restarts=choices.restarts,
-        of_place=of_place,
-    )
+    is_local = target == "torchrun" and start.nodes == 1
+    settings = _settings_of(start.settings, choices, is_local=is_local, of_place=of_place)
     if stray := unplanned(inherited, settings):
         raise InputError(stray)
     return prepare(
@@ -297,6 +291,19 @@ def prepared_launch(
         patience_s=choices.look_s,
         hosts=hosts,
         more_files=more_files,
+    )
+
+
+def _settings_of(
+    planned: Sequence[Setting], choices: LaunchChoices, *, is_local: bool, of_place: Sequence[Setting]
+) -> tuple[Setting, ...]:
+    return run_settings_of(
+        planned,
+        choices.given,
+        device=choices.device,
+        is_local=is_local,
+        restarts=choices.restarts,
+        of_place=of_place,
     )
 
 

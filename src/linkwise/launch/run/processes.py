@@ -8,14 +8,14 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from linkwise.errors import InputError
 
-__all__ = ["LONGEST_LINE", "RUN_VARIABLE", "Processes", "living", "still_living"]
+__all__ = ["LONGEST_LINE", "RUN_VARIABLE", "Processes", "living", "signal_all", "still_living"]
 
 RUN_VARIABLE = "LINKWISE_RUN"
 """Variable that every process of a run inherits, by which those are found that left their session."""
@@ -118,11 +118,11 @@ class Processes:
         """Ask all processes to end, and kill after some seconds those that do not."""
         left = self._all()
         if left:
-            self._signal(signal.SIGTERM, left[:1] if self._first.poll() is None else left)
+            signal_all(left[:1] if self._first.poll() is None else left, signal.SIGTERM)
             left = self._wait(_GRACE_S)
         until = time.monotonic() + _KILL_S
         while left and time.monotonic() < until:  # one that waits for a dead disk cannot be killed
-            self._signal(signal.SIGKILL, left)
+            signal_all(left, signal.SIGKILL)
             left = self._wait(_TICK_S)
         for stream in (self._first.stdin, self._first.stdout):
             if stream is not None:
@@ -143,10 +143,20 @@ class Processes:
             return [self._first.pid, *(pid for pid in living(self._run_id) if pid != self._first.pid)]
         return still_living(self._run_id)
 
-    def _signal(self, number: signal.Signals, pids: Sequence[int]) -> None:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, number)
+
+def signal_all(pids: Iterable[int], number: signal.Signals) -> None:
+    """Send a signal to processes, some of which may be gone meanwhile, or another's.
+
+    Parameters
+    ----------
+    pids
+        The processes.
+    number
+        The signal.
+    """
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def still_living(run_id: str) -> list[int]:

@@ -6,7 +6,8 @@ import contextlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from linkwise.readers.training_log import FRAMEWORKS, steps_of_lines
+from linkwise.readers.step_lines import FRAMEWORKS
+from linkwise.readers.training_log import steps_of_lines
 
 __all__ = ["MOST_STEPS", "StepLog", "TrainedStep"]
 
@@ -100,10 +101,10 @@ class StepLog:
             whole = len(data)  # no line of a step is so long
         self._read_bytes[path] = at + whole
         if any(word in data for word in _WORDS):
-            self._take(data[:whole].decode("utf-8", errors="replace"))
+            self._take(data[:whole])
 
-    def _take(self, text: str) -> None:
-        for framework, each in steps_of_lines(text):
+    def _take(self, data: bytes) -> None:
+        for framework, each in steps_of_lines(data):
             time_s = each.seconds(
                 sequences=self.sequences_per_step, tokens_per_gpu=self.tokens_per_step_per_gpu
             )

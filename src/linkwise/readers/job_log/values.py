@@ -181,7 +181,13 @@ class CommandOutput:
     evidence: Evidence
 
     def evidence_at(self, number: int) -> Evidence:
-        """Return the evidence of the line `number` of the output, from 0."""
+        """Return the evidence of a line of the output.
+
+        Parameters
+        ----------
+        number
+            Of the line, from 0.
+        """
         return Evidence(
             file=self.evidence.file, line=self.evidence.line + 1 + number, text=self.lines[number]
         )

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import signal
-import subprocess
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 from linkwise.errors import InputError
-from linkwise.launch.run.processes import RUN_VARIABLE, living
 from linkwise.rollout.canonical import canonical_text
 from linkwise.rollout.carrying.acting import Acting
 from linkwise.rollout.carrying.progress import Cause, progress_of
+from linkwise.rollout.measuring.command_to_end import end_command, run_to_end
 from linkwise.rollout.plan import Configuration
 from linkwise.rollout.store.decisions import Entry, Kind
 from linkwise.rollout.store.kept_configuration import promoted_json, put_back
@@ -32,11 +27,6 @@ __all__ = [
     "way_to",
     "write_promoted",
 ]
-
-_LONGEST_COMMAND_S = 3600.0
-"""After which the command of a rollback is ended; assumed: an image is pulled on every node meanwhile [s]."""
-_MOST_OUTPUT_BYTES = 262_144
-_GRACE_S = 5.0
 
 
 def way_to(acting: Acting) -> str:
@@ -132,61 +122,27 @@ def run_command(acting: Acting, argv: Sequence[str]) -> bool:
         if entry.kind is Kind.ROLLBACK_BEGUN:
             break
         if entry.kind is Kind.COMMAND_STARTED:
-            _end(entry.fact("process_mark"))
+            end_command(entry.fact("process_mark"))
     mark = secrets.token_hex(8)
     words = " ".join(argv)
     if not acting.decide(
         Kind.COMMAND_STARTED, why=f"the way back: {words}", facts={"argv": list(argv), "process_mark": mark}
     ):
         return False
-    exit_code, output = _run(argv, mark=mark, folder=acting.loaded.path.absolute().parent)
+    ended = run_to_end(argv, environment=os.environ, mark=mark, folder=acting.loaded.path.absolute().parent)
 
     def end(writing: Writing) -> None:
         writing.append(
             Kind.COMMAND_ENDED,
             at=acting.ground.clock(),
             by=acting.ground.who,
-            why=f"{words} ended with {exit_code}",
-            facts={"exit_code": exit_code},
-            texts={"output": output},
+            why=f"{words} ended with {ended.exit_code}",
+            facts={"exit_code": ended.exit_code},
+            texts={"output": ended.output},
         )
 
     acting.note(end)
     return True
-
-
-def _run(argv: Sequence[str], *, mark: str, folder: Path) -> tuple[int, str]:
-    """Return exit code and output; 124 for one that took too long, 127 for one that could not start."""
-    with tempfile.TemporaryFile() as file:
-        try:
-            process = subprocess.Popen(  # noqa: S603 (a list of words of the file; no shell)
-                list(argv),
-                cwd=folder,
-                env={**os.environ, RUN_VARIABLE: mark},
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return 127, f"{argv[0]} could not be started: {error.strerror}\n"
-        try:
-            code = process.wait(timeout=_LONGEST_COMMAND_S)
-        except subprocess.TimeoutExpired:
-            code = 124
-        finally:
-            _end(mark)
-            process.wait()
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _MOST_OUTPUT_BYTES))
-        return code, file.read().decode("utf-8", errors="replace")
-
-
-def _end(mark: str) -> None:
-    """End what still runs of a command."""
-    for pid in living(mark) if mark else ():
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
 
 
 def restore(acting: Acting, to: str) -> bool:

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from linkwise.documents import Bytes, Count, Document, Misfits, Seconds
+from linkwise.documents import Bytes, Count, Document, Misfits
 from linkwise.errors import UnitError, UnknownName
 from linkwise.network.setting import OPERATIONS
 from linkwise.rollout.document.fields import Day, Word, schema_of_any
@@ -70,13 +70,12 @@ class JobWorkload(Document):
 
 
 class EndpointWorkload(Document):
-    """A running server, read over a time."""
+    """A running server: `linkwise watch` reads it, no run of a rollout does."""
 
     kind: Literal["endpoint"]
     url: Annotated[str, Field(strict=True, pattern=r"^https?://[^\s]+$", max_length=2000)] = Field(
         description="Where it publishes metrics for Prometheus."
     )
-    window: Seconds = Field(description="How long one run reads it.")
 
 
 WorkloadDocument = Annotated[

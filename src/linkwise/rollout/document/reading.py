@@ -215,7 +215,7 @@ def _workload(document: ObjectiveDocument) -> Workload:
     if isinstance(given, PairsWorkload):
         return Workload(kind=kind, sizes_bytes=(round(given.size),), rounds=given.rounds)
     if isinstance(given, EndpointWorkload):
-        return Workload(kind=kind, endpoint=given.url, window_s=given.window)
+        return Workload(kind=kind, endpoint=given.url)
     return Workload(kind=kind, cut=getattr(given, "cut", ""), steps=given.steps)
 
 

@@ -15,6 +15,8 @@ from linkwise.rollout.targets import target_nodes, target_words
 
 __all__ = ["check_rollout"]
 
+_SEEN = frozenset({"gpu", "nccl", "driver", "torch"})
+"""What runs of `linkwise bench` and `linkwise launch` tell of a cluster."""
 _LARGE_START_FRACTION = 0.25
 """A first step that touches more is told of [1]."""
 
@@ -48,6 +50,13 @@ def _of_scope(rollout: Rollout) -> Iterator[Remark]:
             level=Level.WARNING,
             key="scope.fingerprint",
             text="is empty: the file would judge any cluster; say at least the GPU and the NCCL it is for",
+        )
+    seen = ", ".join(sorted(_SEEN))
+    for name in sorted(rollout.scope.fingerprint.keys() - _SEEN):
+        yield Remark(
+            level=Level.WARNING,
+            key=f"scope.fingerprint.{name}",
+            text=f"no run tells it, so that it keeps no cluster out; runs tell {seen}",
         )
 
 

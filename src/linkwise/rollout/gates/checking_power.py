@@ -8,6 +8,7 @@ from math import sqrt
 from statistics import median
 
 from linkwise.evidence.median import LEAST_SAMPLES
+from linkwise.evidence.outliers import robust_sigma
 from linkwise.rollout.gates.power import GatePower, Noise, gate_power
 from linkwise.rollout.gates.remark import Level, Remark
 from linkwise.rollout.gates.run_values import values_of
@@ -38,7 +39,6 @@ _MOST_FAILED = 0.03
 """Of healthy changes that pass, bad ones that do, healthy ones that fail; a worse gate is told of [1]."""
 _TRIED_REPEATS = (20, 30, 45, 60)
 _TRIED_TRIALS = 200
-_MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,4 +271,4 @@ def _spread_fraction(values: Sequence[float], per_run: float) -> float | None:
     middle = median(values)
     if not 0 < middle < float("inf"):
         return None
-    return per_run * _MAD_TO_SIGMA * median(abs(each - middle) for each in values) / middle
+    return per_run * robust_sigma(values) / middle

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
+from linkwise.evidence.outliers import robust_sigma
 from linkwise.launch.run.launch_record import WARM_UP_STEPS
 from linkwise.network.setting import bus_factor
 from linkwise.readers.faults import Faults
@@ -16,7 +17,6 @@ from linkwise.readers.json_text import parse_json
 
 __all__ = ["MeasuredResult", "read_result"]
 
-_MAD_TO_SIGMA = 1.4826
 _FINGERPRINT = ("gpu", "nccl", "driver", "cuda", "torch", "kernel")
 """What records call as fingerprints do."""
 
@@ -188,7 +188,8 @@ def _launch(told: Mapping[str, Any]) -> MeasuredResult:
         hosts=tuple(told["hosts"]),
         ranks=gpus,
         settings=dict(expected["settings"]),
-        seen=_seen(told["versions"]),
+        # Nodes tell what is installed; which NCCL the ranks loaded, its own lines say.
+        seen=_seen({**told["versions"], "nccl": told["transports"].get("nccl_version", "")}),
         duration_s=_duration_s(told),
     )
 
@@ -222,7 +223,7 @@ def _noise_fraction(samples: Sequence[float]) -> float:
     if len(samples) < 2:
         return 0.0
     middle = median(samples)
-    return _MAD_TO_SIGMA * median(abs(each - middle) for each in samples) / middle
+    return robust_sigma(samples) / middle
 
 
 def _duration_s(run: Mapping[str, Any]) -> float:

@@ -6,9 +6,8 @@ import contextlib
 import datetime as dt
 import hashlib
 import os
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from linkwise.cluster.reading import load_cluster
 from linkwise.errors import InputError
 from linkwise.launch.run.proof import strangers
 from linkwise.rollout.gates.priced import asked_samples
+from linkwise.rollout.measuring.command_to_end import end_command, run_to_end
 from linkwise.rollout.measuring.kept_process import KeptProcess, find_process, start_process
 from linkwise.rollout.measuring.measure import RunRequest
 from linkwise.rollout.measuring.measured_result import MeasuredResult, read_result
@@ -28,8 +28,6 @@ from linkwise.rollout.targets import target_gpus, target_nodes
 __all__ = ["OwnCommands"]
 
 _LARGEST_RESULT_BYTES = 256 << 20
-_COMMAND_S = 3600.0
-"""For a command that puts a configuration in force; assumed: driver updates take minutes [s]."""
 _LINKWISE = "import sys; from linkwise.cli.main import main; sys.exit(main())"
 """What the command does: it need not be on the PATH."""
 
@@ -92,6 +90,7 @@ class OwnCommands:
         """
         kept = find_process(request.folder, request.run_id)
         if kept is None:
+            end_command(_configuring(request))
             return None
         started = dt.datetime.fromtimestamp(request.folder.stat().st_ctime, tz=dt.UTC)
         kept.wait()
@@ -100,13 +99,15 @@ class OwnCommands:
     def _put_in_force(self, request: RunRequest) -> None:
         """Run the command of the configuration, whose output is kept; it must be one that may be repeated."""
         request.folder.mkdir(parents=True)
-        if not request.configuration.command:
+        argv = request.configuration.command
+        if not argv:
             return
-        run_to_end(
-            request.configuration.command,
-            environment={**self.inherited, "LINKWISE_SIDE": str(request.side)},
-            log=request.folder / "configure.log",
-        )
+        environment = {**self.inherited, "LINKWISE_SIDE": str(request.side)}
+        ended = run_to_end(argv, environment=environment, mark=_configuring(request))
+        log = request.folder / "configure.log"
+        log.write_text(ended.output, encoding="utf-8")
+        if ended.exit_code:
+            raise InputError(f"{' '.join(argv)}: exit code {ended.exit_code}: {_last_words(log)}")
 
     def _start(self, request: RunRequest, gpus: int, nodes: int) -> KeptProcess:
         folder, configuration = request.folder, request.configuration
@@ -158,37 +159,6 @@ class OwnCommands:
         )
 
 
-def run_to_end(argv: Sequence[str], *, environment: Mapping[str, str], log: Path) -> None:
-    """Run a command of the rollout to its end; what it prints is kept.
-
-    Parameters
-    ----------
-    argv
-        Program and arguments.
-    environment
-        All its variables.
-    log
-        The file that its output goes to.
-
-    Raises
-    ------
-    InputError
-        When it cannot be started, fails or takes longer than an hour.
-    """
-    with log.open("wb") as output:
-        try:
-            done = subprocess.run(  # noqa: S603 (the rollout's own argv, no shell)
-                list(argv), env=dict(environment), check=False, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, timeout=_COMMAND_S,
-            )  # fmt: skip
-        except OSError as error:
-            raise InputError(f"{argv[0]}: cannot be started ({error.strerror})") from None
-        except subprocess.TimeoutExpired:
-            raise InputError(f"{argv[0]}: took longer than {_COMMAND_S:.0f} s and was stopped") from None
-    if done.returncode:
-        raise InputError(f"{' '.join(argv)}: exit code {done.returncode}: {_last_words(log)}")
-
-
 def judged_state(request: RunRequest, found: MeasuredResult) -> tuple[RunState, str]:
     """Return whether a run counts, and why not.
 
@@ -222,6 +192,11 @@ def _unlike(request: RunRequest, found: MeasuredResult) -> Iterator[str]:
         if most is not None and noise > most:
             spread, bar = f"{100 * noise:.3g} %", f"{100 * most:.3g} %"
             yield f"noise: {name} spreads by {spread} within the run, {bar} is the most"
+
+
+def _configuring(request: RunRequest) -> str:
+    """Return the mark of the command that puts the configuration of a run in force."""
+    return f"{request.run_id}-configure"
 
 
 def _run_of(
