@@ -102,7 +102,8 @@ def status(form: str) -> None:
 def down(name: str | None, is_all: bool) -> None:
     """Take the lab NAME down, or the only one: its processes, namespaces, links and files.
 
-    What killed commands left behind is cleared as well. Exit codes: 0 done, 2 wrong input.
+    What killed commands left behind is cleared as well. A lab in which a job runs is taken down, job and
+    all, only by its NAME or with --all. Exit codes: 0 done, 2 wrong input, or busy.
     """
     from linkwise.lab.life import Ground, clear_leftovers, find_lab, lab_states, take_down
 
@@ -118,6 +119,11 @@ def down(name: str | None, is_all: bool) -> None:
         names = []
     else:
         names = [find_lab(name, ground=ground).name]
+        if name is None and any(state.is_busy for state in lab_states(ground) if state.name in names):
+            raise InputError(
+                f"lab {names[0]} is busy, perhaps with the job of somebody else; to end that job too, name "
+                f"the lab: linkwise lab down {names[0]}"
+            )
     for each in names:
         ended = take_down(each, ground=ground)
         click.echo(f"lab {each} is down" + (f"; {ended} processes in it were ended" if ended else ""))
