@@ -35,13 +35,13 @@ def test_a_scale_that_is_none_is_refused(document, capsys, scale):
 
 @pytest.mark.requires("netns")
 def test_up_explains_the_dilation_and_status_lists_the_lab(lab, capsys):
-    assert "Dilation 5,000" in lab
+    assert "Dilation 10,000" in lab
     assert "400 Gbit/s" in lab
-    assert "80 Mbit/s" in lab
+    assert "40 Mbit/s" in lab
     run(["lab", "status", "--format", "json"])
     shown = json.loads(capsys.readouterr().out)
     own = next(each for each in shown["labs"] if each["name"] == LAB)
-    assert (own["state"], own["ranks"], own["dilation"]) == ("up", 4, 5000.0)
+    assert (own["state"], own["ranks"], own["dilation"]) == ("up", 4, 10_000.0)
 
 
 @pytest.mark.requires("netns")

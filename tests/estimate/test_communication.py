@@ -128,11 +128,14 @@ def test_gradients_hide_only_while_the_nics_are_free():
     assert value("nic_free_fraction", **{**stage, "layer_network_s": 9.0}) == 0.0
     columns = {
         "zero_stage": 0, "gradient_all_reduce_s": 5.0, "gradient_scatter_gather_s": 0, "expert_gradient_s": 0,
-        "gradient_exposed_fraction": 0.2, "gradient_ranks": 16, "micro_batches": 4, "pipeline": 4,
-        "mean_stage_s": 1.0, "nic_free_fraction": free,
+        "gradient_exposed_fraction": 0.2, "gradient_ranks": 16,
     }  # fmt: skip
-    assert value("replicated_data_s", gradient_local=1, **columns) == pytest.approx(5 - 4 * free)
-    assert value("replicated_data_s", gradient_local=16, **columns) == pytest.approx(1.0)
+    pace = {"micro_batches": 4, "pipeline": 4, "mean_stage_s": 1.0, "nic_free_fraction": free}
+    across, inside = (
+        value("gradient_window_s", gradient_ranks=16, gradient_local=local, **pace) for local in (1, 16)
+    )
+    assert value("replicated_data_s", gradient_window_s=across, **columns) == pytest.approx(5 - 4 * free)
+    assert value("replicated_data_s", gradient_window_s=inside, **columns) == pytest.approx(1.0)
     shared = {
         "sharded_traffic_s": 2.0, "steady_s": 4.0, "shard_overlap_exponent": 1.0, "gradient_ranks": 16,
         "shard_ranks": 16, "gradient_local": 1,

@@ -86,22 +86,23 @@ def lab_of_two(path, name):
     path.mkdir(parents=True, exist_ok=True)
     text = DOCUMENT.format(nodes=2, gpus=1, nics=1, kind="single-switch")
     (path / "cluster.yaml").write_text(text, encoding="utf-8")
-    assert run(["lab", "up", str(path / "cluster.yaml"), "--name", name]) == 0
+    assert run(["lab", "up", str(path / "cluster.yaml"), "--name", name, "--scale", "5000"]) == 0
     try:
         yield name
     finally:
         take_down(name, ground=Ground())
 
 
-def rate_command(lab, rate_bytes_per_s):
-    """Return the words that give the link of node 1 a rate, both ways."""
+def rate_command(path, lab, rate_bytes_per_s):
+    """Write a script that gives the link of node 1 a rate, both ways; return the words that run it."""
+    path.mkdir(parents=True, exist_ok=True)
     bits = f"{round(8 * rate_bytes_per_s)}bit"
     words = f"htb rate {bits} ceil {bits} burst 15k cburst 15k quantum 60000"
     ends = ((f"lw-{lab}-n1", "eth0"), (f"lw-{lab}-sw", "n1e0"))
-    lines = " && ".join(
-        f"tc -n {ns} class change dev {dev} parent 1: classid 1:1 {words}" for ns, dev in ends
-    )
-    return ["sh", "-c", lines]
+    lines = [f"tc -n {ns} class change dev {dev} parent 1: classid 1:1 {words}" for ns, dev in ends]
+    file = path / f"rate-{bits}.sh"
+    file.write_text("\n".join(["set -e", *lines, ""]), encoding="utf-8")
+    return ["sh", str(file)]
 
 
 def write_rollout(path, lab, name, *, candidate="", control="", command="", steps, loss=0.3, **more):

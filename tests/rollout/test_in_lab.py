@@ -75,7 +75,7 @@ def test_a_good_change_is_promoted_through_three_steps(lab, tmp_path, capsys):
 @pytest.mark.full
 def test_a_slow_link_is_stopped_where_two_nodes_meet(lab, tmp_path, capsys):
     script = program(tmp_path / "r", "train.py")
-    slow, fast = (rate_command(lab, RATE_BYTES_PER_S * share) for share in (1 / 40, 1))
+    slow, fast = (rate_command(tmp_path / "r", lab, RATE_BYTES_PER_S * share) for share in (1 / 40, 1))
     file = write_rollout(
         tmp_path / "r", lab, "slow-link", candidate=f"{script}, command: {json.dumps(slow)}",
         control=f"{script}, command: {json.dumps(fast)}", command=f", command: {json.dumps(fast)}",

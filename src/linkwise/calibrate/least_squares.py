@@ -6,8 +6,7 @@ References
 ----------
 J. Nocedal and S. Wright, Numerical Optimization, 2006, chapter 10. P. J. Huber, Robust Estimation of a
 Location Parameter, 1964 (soft l1 is its smooth form). The intervals are those of a linear model with normal
-errors around the solution. K. Lange, R. Little and J. Taylor, Robust Statistical Modeling Using the t
-Distribution, 1989 (its weights).
+errors around the solution.
 """
 
 from __future__ import annotations
@@ -31,9 +30,6 @@ DIFFERENCE = 0.02
 """Half the distance over which derivatives are taken [1]."""
 GOOD_LOSS = 1.0
 """Loss of an observation, on average, below which a solution is taken: that of one standard deviation [1]."""
-PRIOR_REACH = 2.0
-"""Standard deviations beyond which the prior gives way: it is a Student's t of three degrees of freedom, as
-wide in its middle as the normal of that deviation. Most sites are near the model, a few far from it [1]."""
 FURTHEST = float(np.log(30.0))
 """No unknown leaves this distance from its prior: one of eight NICs, or sockets, are within it [1]."""
 
@@ -90,8 +86,8 @@ def solve(
     Notes
     -----
     Each round solves the linearised problem with observations weighed by 1 / sqrt(1 + (r / 2)^2), r their
-    residual over its noise, and halves the step until the loss falls. The pull of the prior falls with the
-    square of the distance, so that measurements that speak clearly are not drawn back to it.
+    residual over its noise, and halves the step until the loss falls. The prior is weighed alike, so that
+    measurements that speak clearly are not drawn back to it.
     """
     begin = np.zeros(len(prior_sd)) if first is None else first
     logs, loss = _descent(begin, predict_logs, measured_logs, noise, prior_sd)
@@ -99,7 +95,7 @@ def solve(
         ends = [_descent(start, predict_logs, measured_logs, noise, prior_sd) for start in starts]
         logs, _ = min([(logs, loss), *ends], key=lambda end: end[1])
     weight = _weight((measured_logs - predict_logs(logs)) / noise)
-    wide = prior_sd / np.sqrt(_pull(logs / prior_sd))
+    wide = prior_sd / np.sqrt(_weight(logs / prior_sd))
     covariance = posterior_covariance(jacobian(predict_logs, logs), noise / np.sqrt(weight), wide)
     return Solution(logs=logs, covariance=covariance)
 
@@ -113,7 +109,7 @@ def _descent(
         residual = (measured_logs - predict_logs(logs)) / noise
         weight = _weight(residual)
         slope = jacobian(predict_logs, logs) / noise[:, None]
-        pull = _pull(logs / prior_sd) / prior_sd**2
+        pull = _weight(logs / prior_sd) / prior_sd**2
         left = slope.T @ (slope * weight[:, None]) + np.diag(pull)
         step = np.linalg.solve(left, slope.T @ (residual * weight) - pull * logs)
         for _ in range(8):
@@ -169,16 +165,11 @@ def _weight(residual: Floats) -> Floats:
     return np.asarray(1.0 / np.sqrt(1.0 + (residual / 2.0) ** 2), dtype=np.float64)
 
 
-def _pull(away: Floats) -> Floats:
-    return np.asarray(1.0 / (1.0 + (away / PRIOR_REACH) ** 2), dtype=np.float64)
-
-
 def _loss(
     logs: Floats, predict_logs: Predict, measured_logs: Floats, noise: Floats, prior_sd: Floats
 ) -> float:
     residual = (measured_logs - predict_logs(logs)) / noise
-    away = logs / prior_sd / PRIOR_REACH
-    return _soft(residual) + float(PRIOR_REACH**2 * np.sum(np.log1p(away**2)))
+    return _soft(residual) + _soft(logs / prior_sd)
 
 
 def _soft(residual: Floats) -> float:

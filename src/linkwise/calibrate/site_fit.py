@@ -201,8 +201,9 @@ def _solution(measured: Sequence[Observation], names: Sequence[str]) -> Solution
 
     Notes
     -----
-    The variance of a site's steps is (v s^2 + residuals^2) / (v + n), s the usual noise that counts as v
-    steps: the mean of an inverse gamma prior's posterior, up to a constant.
+    The variance of a site's steps is (v s^2 + sum of r^2) / (v + n), r what the fit leaves of n runs and s
+    the usual noise, which counts as v runs: up to a constant the mean of an inverse gamma's posterior. One
+    run shows no scatter: what the prior holds back of it is not noise.
     """
     logs = np.log(np.concatenate([each.measured_s for each in measured]))
     usual = np.concatenate([each.noise for each in measured])
@@ -216,11 +217,23 @@ def _solution(measured: Sequence[Observation], names: Sequence[str]) -> Solution
     ]
     solution = solve(predict, logs, noise=usual, prior_sd=prior_sd, starts=starts)
     for _ in range(NOISE_ROUNDS if np.any(is_step) else 0):
-        left = ((logs - predict(solution.logs)) / usual)[is_step]
-        seen = np.sqrt((STEPS_KNOWN_BEFORE + np.sum(left**2)) / (STEPS_KNOWN_BEFORE + len(left)))
-        noise = np.where(is_step, seen * usual, usual)
+        left = (logs - predict(solution.logs)) / usual
+        noise = np.where(is_step, _scatter(measured, left) * usual, usual)
         solution = solve(predict, logs, noise=noise, prior_sd=prior_sd, starts=starts, first=solution.logs)
     return solution
+
+
+def _scatter(measured: Sequence[Observation], left: Floats) -> float:
+    """Return how far the runs of a site scatter, over what is usual [1]; parts of a run are averaged."""
+    runs: dict[tuple[str, int], list[float]] = {}
+    places = [(each, row) for each in measured for row in range(len(each.measured_s))]
+    for (each, row), residual in zip(places, left.tolist(), strict=True):
+        if each.kind == "step":
+            runs.setdefault((each.unit, row), []).append(residual)
+    if len(runs) < 2:
+        return 1.0
+    squares = sum(float(np.mean(parts)) ** 2 for parts in runs.values())
+    return float(np.sqrt((STEPS_KNOWN_BEFORE + squares) / (STEPS_KNOWN_BEFORE + len(runs))))
 
 
 def told_factors(observations: Sequence[Observation]) -> tuple[str, ...]:

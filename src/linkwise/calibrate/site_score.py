@@ -43,7 +43,7 @@ LEAST_ERROR = 0.08
 """Median error of a group from which it is scored [1]."""
 GOOD_ERROR = 0.05
 """Error that is good enough, half of what it was or not [1]."""
-MOST_PAIRS = 40
+MOST_PAIRS = 12
 """Pairs of layouts of a group that are tried, evenly spread over all of them [1]."""
 
 

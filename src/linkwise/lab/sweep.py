@@ -156,7 +156,8 @@ def swept(runs: Sequence[LabJob], one: Callable[[LabJob], SweepRow], *, say: Cal
     """
     rows = []
     for number, run in enumerate(runs, start=1):
-        say(f"{number} of {len(runs)}: {layout_words(run.layout)}")
+        micro_batch = run.layout.micro_batch
+        say(f"{number} of {len(runs)}: {layout_words(run.layout)}, micro-batch {micro_batch}")
         rows.append(one(run))
     done = [row.result for row in rows if row.result is not None]
     predicted, measured = [each.predicted.time_s for each in done], [each.measured_s for each in done]
@@ -189,8 +190,8 @@ def layout_words(layout: Layout) -> str:
     if layout.zero_stage == _SHARDED:
         words += " sharded"
     if layout.pipeline > 1 and (layout.data or 1) > 1:
-        words += ", stages side by side" if layout.rank_order else ", replicas side by side"
-    return f"{words}, micro-batch {layout.micro_batch}"
+        words += ", stages adjacent" if layout.rank_order else ", replicas adjacent"
+    return words
 
 
 def _runnable(job: Job, cluster: Cluster, design: LabDesign) -> Iterator[LabJob]:

@@ -155,13 +155,13 @@ def print_lab_sweep(result: LabSweepResult, console: Console) -> None:
 
 
 def _cells(done: Sequence[SweptLayout]) -> Iterator[tuple[str, list[str]]]:
+    yield "micro-\nbatch", [str(each.micro_batch) for each in done]
     yield "predicted\ns", [three_digits(each.predicted_step_s or 0.0) for each in done]
     yield "measured\ns", [three_digits(each.measured_step_s or 0.0) for each in done]
     ratios = [(each.measured_step_s or 0.0) / (each.predicted_step_s or 1.0) for each in done]
     yield "measured /\npredicted", [three_digits(ratio) for ratio in ratios]
     yield "rank\npredicted", [str(each.predicted_rank) for each in done]
     yield "rank\nmeasured", [str(each.measured_rank) for each in done]
-    yield "bytes\noff", [f"{percent(each.bytes_off_fraction or 0.0)} %" for each in done]
 
 
 def _closing(result: LabSweepResult, done: Sequence[SweptLayout]) -> Iterator[str]:
@@ -173,6 +173,8 @@ def _closing(result: LabSweepResult, done: Sequence[SweptLayout]) -> Iterator[st
         yield f"Predicted best: {chosen.layout}; it is " + (
             "the one measured best." if lost == 0 else f"{percent(lost)} % slower than the one measured best."
         )
+    off = max((each.bytes_off_fraction or 0.0 for each in done), default=0.0)
+    yield f"Bytes of links are off by {percent(off)} % at most."
     for each in result.layouts:
         if each.measured_rank is None:
-            yield f"Failed: {each.layout}: {each.reason}"
+            yield f"Failed: {each.layout}, micro-batch {each.micro_batch}: {' '.join(each.reason.split())}"

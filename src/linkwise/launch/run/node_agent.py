@@ -272,10 +272,11 @@ def _hold(here: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[list[sock
 
 
 def _who() -> str:
-    own = os.environ[FOLDER_VARIABLE]
+    own, network = os.environ[FOLDER_VARIABLE], Path("/proc/self/ns/net").readlink()
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
-            if entry.name.isdigit():
+            # Those of another network, such as a lab's on this machine, do not see this name.
+            if entry.name.isdigit() and (entry / "ns" / "net").readlink() == network:
                 for word in (entry / "environ").read_bytes().split(b"\0"):
                     name, _, value = word.decode(errors="replace").partition("=")
                     if name == FOLDER_VARIABLE and value != own:
