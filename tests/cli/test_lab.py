@@ -45,6 +45,12 @@ def test_up_explains_the_dilation_and_status_lists_the_lab(lab, capsys):
 
 
 @pytest.mark.requires("netns")
+def test_a_size_that_is_none_names_its_option(lab, capsys):
+    assert run(["lab", "bench", LAB, "--size", "5"]) == ExitCode.WRONG_INPUT
+    assert "--size: '5' has no unit; write a size in bytes as '1 MiB'" in capsys.readouterr().err
+
+
+@pytest.mark.requires("netns")
 def test_a_lab_that_is_not_there_is_named(capsys):
     assert run(["lab", "down", "no-such"]) == ExitCode.WRONG_INPUT
     assert "there is no lab" in capsys.readouterr().err

@@ -151,6 +151,17 @@ def test_waive_answers_for_a_failed_step(file, measure, capsys):
     assert status(capsys)["steps"][0]["waived_by"] == "mira"
 
 
+def test_an_interrupted_run_says_how_it_goes_on(file, measure, capsys):
+    def interrupt(request):
+        raise KeyboardInterrupt
+
+    measure.levels[Side.CANDIDATE] = interrupt
+    assert call("run", "rollout.yaml") == ExitCode.INTERRUPTED
+    assert "the next 'linkwise rollout run' goes on from here" in capsys.readouterr().err
+    measure.levels[Side.CANDIDATE] = 1e11
+    assert call("run", "rollout.yaml") == ExitCode.DONE
+
+
 def test_an_export_without_any_objective_says_that_nothing_is_written(file, capsys):
     assert call("export", "openslo", "rollout.yaml", "--target", "99 %") == ExitCode.NOT_MEASURED
     printed = capsys.readouterr()

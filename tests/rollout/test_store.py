@@ -185,8 +185,7 @@ def test_a_damaged_file_is_told_of_wherever_the_damage_is(tmp_path, start):
         try:
             with closing(Store(str(path))) as damaged:
                 told += bool(flaws_of(damaged.contents("change")))
-        except InputError as error:
-            assert "store" in str(error)
+        except InputError:
             told += 1
     assert told
 
