@@ -129,6 +129,13 @@ def test_unknown_folders_are_refused(step, side, says, tmp_path):
         read_recorded(tmp_path / "none", rollout())
 
 
+def test_runs_without_a_control_are_not_said_to_be_bad(tmp_path):
+    record(tmp_path, "one", "candidate", [collectives(3e11)] * 5)
+    verdict = replayed(tmp_path, rollout()).verdicts[0].objectives[0]
+    assert verdict.outcome is Outcome.ERROR
+    assert "no run has a control beside it that counts" in verdict.sentence
+
+
 def test_hidden_folders_beside_the_steps_are_no_steps(tmp_path):
     record(tmp_path, "one", "candidate", [collectives(3e11)] * 5)
     record(tmp_path, "one", "control", [collectives(3e11)] * 5)

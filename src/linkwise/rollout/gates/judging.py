@@ -195,7 +195,9 @@ def _outcome(
     if outcome is Outcome.FAIL:
         return outcome, ""
     if executed >= sampling.repeats and not judged:
-        return Outcome.ERROR, "no run counts"
+        # Runs that are good and alone: to say that none counts would send a reader after the wrong runs.
+        is_alone = any(each.value is not None for each in sides.ours)
+        return Outcome.ERROR, "no run has a control beside it that counts" if is_alone else "no run counts"
     if executed >= sampling.repeats and judged < least * executed:
         return Outcome.ERROR, f"{judged} of {executed} runs count, {100 * least:g} % must"
     if executed >= sampling.most_repeats and judged < sampling.repeats:
