@@ -1,10 +1,12 @@
 """Labs on the kernel: up, down, beside one another, and after kill -9."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,15 @@ def stalls(argv, given):
         time.sleep(60)
     return system_shell(argv, given)
 take_up(design_of(cluster()), name=sys.argv[1], ground=Ground(shell=stalls))
+"""
+
+
+KILLED_JOB = """\
+import sys
+from linkwise.lab.job import JobRequest, run_job
+from tests.lab.test_life import design_of, cluster
+request = JobRequest(kind="bench", work={}, python=sys.argv[2])
+run_job(request, lab=sys.argv[1], design=design_of(cluster(nodes=2)))
 """
 
 
@@ -106,6 +117,29 @@ def test_what_kill_9_left_is_cleared_by_the_next(ground, name, request):
     assert left.namespaces
     clear_leftovers(ground)
     assert state_of(name, ground) is None
+
+
+def test_what_a_killed_job_left_goes_with_its_lab(ground, name, tmp_path, request):
+    take_up(design_of(cluster(nodes=2)), name=name, ground=ground)
+    program = tmp_path / "python"
+    program.write_text(
+        f'#!/bin/sh\necho $$ "$2" > {tmp_path}/told.part\nmv {tmp_path}/told.part {tmp_path}/told\nexec sleep 60\n'
+    )
+    program.chmod(0o755)
+    keeper = subprocess.Popen([sys.executable, "-c", KILLED_JOB, name, str(program)])
+    request.addfinalizer(keeper.kill)
+    while not (tmp_path / "told").exists():
+        assert keeper.poll() is None
+        time.sleep(0.02)
+    process, plan = (tmp_path / "told").read_text().split()
+    keeper.kill()
+    keeper.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(int(process), signal.SIGKILL)  # a real one ends with its keeper by itself
+    assert Path(plan).exists()
+    take_down(name, ground=ground)
+    assert not Path(plan).exists()
+    assert not (HOME / name).exists()
 
 
 def test_a_command_that_fails_leaves_nothing(ground, name):

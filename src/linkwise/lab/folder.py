@@ -20,10 +20,12 @@ from pathlib import Path
 from linkwise.errors import InputError
 from linkwise.lab.design import LabDesign
 
-__all__ = ["HOME", "LabFolder", "check_name", "is_free", "lab_folders", "locked"]
+__all__ = ["HOME", "JOB", "LabFolder", "check_name", "is_free", "lab_folders", "locked"]
 
 HOME = Path("/run/linkwise/lab")
 """Emptied when the machine starts, as namespaces are."""
+JOB = "job-"
+"""How the folder of a job begins, in that of its lab: what a killed job left goes with the lab."""
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,18}[a-z0-9])?")
 _MOST_STATE_BYTES = 1_000_000
 
@@ -78,7 +80,8 @@ class LabFolder:
         """Remove the folder and the files of a lab in it; no other file is touched."""
         for name in ("lab.json", "lab.json.part", "lock"):
             (self.path / name).unlink(missing_ok=True)
-        shutil.rmtree(self.path / "slurm", ignore_errors=True)
+        for each in (self.path / "slurm", *self.path.glob(f"{JOB}*")):
+            shutil.rmtree(each, ignore_errors=True)
         with contextlib.suppress(OSError):
             self.path.rmdir()
 

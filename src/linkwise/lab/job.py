@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from linkwise.errors import InputError
 from linkwise.lab.design import LabDesign
+from linkwise.lab.folder import HOME, JOB
 from linkwise.lab.routes import Tier, counter_of, links_of
 from linkwise.lab.wires import node_namespace
 
@@ -125,7 +126,8 @@ def run_job(
     -----
     The first process ends when this one does, and the ranks when the first does: the kernel sees to it.
     """
-    with tempfile.TemporaryDirectory(prefix="linkwise-lab-") as folder:
+    home = HOME / lab
+    with tempfile.TemporaryDirectory(prefix=JOB, dir=home if home.is_dir() else None) as folder:
         plan = Path(folder) / "plan.json"
         plan.write_text(json.dumps(_plan(request, lab, design)), encoding="utf-8")
         return _run([request.python, str(_SCRIPT), str(plan)], limit_s=request.limit_s, watch=watch)
