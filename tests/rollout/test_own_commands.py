@@ -137,7 +137,7 @@ def test_more_nodes_than_there_are_is_said(tmp_path):
     step = Step(name="all", target=Target(kind=TargetKind.NODES, amount=3), objectives=())
     run = _standing_in(tmp_path, _GOOD).measure(_request(tmp_path, step=step))
     assert run.state is RunState.FAILED
-    assert "3 nodes, and lab-2x2 has 2" in run.reason
+    assert "3 nodes are more than the 2 of lab-2x2" in run.reason
 
 
 def test_half_a_result_is_a_failed_run(tmp_path):
