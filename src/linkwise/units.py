@@ -75,7 +75,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension(
             name="flop_per_s", words="a FLOP rate", unit="FLOP/s", example="989 TFLOP/s", prefixes=_DECIMAL
         ),
-        Dimension(name="s", words="a time", unit="s", example="5 us", prefixes=_SMALL),
+        Dimension(name="s", words="a time", unit="s", example="30 s", prefixes=_SMALL),
         Dimension(
             name="s_per_s",
             words="a working time per time",

@@ -7,6 +7,7 @@ import pytest
 
 from linkwise.cli.main import run
 from linkwise.errors import ExitCode
+from linkwise.lab.life import Ground, find_lab, lab_in_use, lab_states
 from tests.lab.test_design import DOCUMENT
 
 LAB = f"c{os.getpid()}"
@@ -44,9 +45,30 @@ def test_up_explains_the_dilation_and_status_lists_the_lab(lab, capsys):
 
 
 @pytest.mark.requires("netns")
+def test_a_size_that_is_none_names_its_option(lab, capsys):
+    assert run(["lab", "bench", LAB, "--size", "5"]) == ExitCode.WRONG_INPUT
+    assert "--size: '5' has no unit; write a size in bytes as '1 MiB'" in capsys.readouterr().err
+
+
+@pytest.mark.requires("netns")
 def test_a_lab_that_is_not_there_is_named(capsys):
     assert run(["lab", "down", "no-such"]) == ExitCode.WRONG_INPUT
     assert "there is no lab" in capsys.readouterr().err
+
+
+@pytest.mark.requires("netns")
+def test_a_busy_lab_is_taken_down_by_its_name_alone(lab, monkeypatch, capsys):
+    ground = Ground()
+    # Labs of others may stand on this machine: here the one of this test is the only one.
+    monkeypatch.setattr(
+        "linkwise.lab.life.find_lab", lambda name, ground: find_lab(name or LAB, ground=ground)
+    )
+    with lab_in_use(LAB, ground=ground):
+        assert run(["lab", "down"]) == ExitCode.WRONG_INPUT
+        assert f"linkwise lab down {LAB}" in capsys.readouterr().err
+        assert LAB in {state.name for state in lab_states(ground)}
+    assert run(["lab", "down"]) == ExitCode.DONE
+    assert LAB not in {state.name for state in lab_states(ground)}
 
 
 @pytest.mark.full

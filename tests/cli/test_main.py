@@ -211,3 +211,20 @@ def test_no_printed_line_ends_in_blanks(capsys, line):
 def test_help_names_no_value_of_the_program(capsys, verb):
     assert cli.run([verb, "--help"]) == ExitCode.DONE
     assert "None" not in capsys.readouterr().out
+
+
+def groups(command, words=()):
+    """Yield every command that has commands below it, with the words that reach it."""
+    if not isinstance(command, click.Group):
+        return
+    yield words
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        yield from groups(command.get_command(context, name), (*words, name))
+
+
+@pytest.mark.parametrize("words", list(groups(cli.linkwise)), ids=" ".join)
+def test_help_cuts_no_sentence(words, capsys):
+    assert cli.run([*words, "--help"]) == ExitCode.DONE
+    listed = capsys.readouterr().out.partition("\nCommands:")[2]
+    assert "..." not in listed

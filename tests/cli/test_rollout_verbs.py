@@ -110,6 +110,7 @@ def test_a_gate_that_fails_says_so_with_whom_to_call(file, measure, capsys):
     assert "nccl-2.30: suspended" in told
     assert "page      mira" in told
     assert "runbook   runbooks/nccl.md" in told
+    assert "'resume --accept-file', or 'waive'; or 'rollback'" in " ".join(told.split())
     assert call("run", "rollout.yaml") == ExitCode.AGAINST
     assert call("resume", "rollout.yaml", "--by", "mira", "--reason", "again") == ExitCode.WRONG_INPUT
     assert "every run counts" in capsys.readouterr().err
@@ -119,7 +120,10 @@ def test_a_failed_gate_rolls_back_where_the_file_says_so(file, measure, capsys):
     write(fail="roll-back")
     slow(measure)
     assert call("run", "rollout.yaml") == ExitCode.AGAINST
-    assert "nccl-2.30: rolled back" in capsys.readouterr().out
+    told = " ".join(capsys.readouterr().out.split())
+    assert "nccl-2.30: rolled back" in told
+    assert "or 'waive'" in told
+    assert "or 'rollback'" not in told  # it is taken already
     assert json.loads((file.parent / ".linkwise/promoted.json").read_text())["settings"] == {
         "NCCL_ALGO": "Ring"
     }
@@ -145,6 +149,24 @@ def test_waive_answers_for_a_failed_step(file, measure, capsys):
     assert call(*words, until) == ExitCode.DONE
     assert call("run", "rollout.yaml") == ExitCode.DONE
     assert status(capsys)["steps"][0]["waived_by"] == "mira"
+
+
+def test_an_interrupted_run_says_how_it_goes_on(file, measure, capsys):
+    def interrupt(request):
+        raise KeyboardInterrupt
+
+    measure.levels[Side.CANDIDATE] = interrupt
+    assert call("run", "rollout.yaml") == ExitCode.INTERRUPTED
+    assert "the next 'linkwise rollout run' goes on from here" in capsys.readouterr().err
+    measure.levels[Side.CANDIDATE] = 1e11
+    assert call("run", "rollout.yaml") == ExitCode.DONE
+
+
+def test_an_export_without_any_objective_says_that_nothing_is_written(file, capsys):
+    assert call("export", "openslo", "rollout.yaml", "--target", "99 %") == ExitCode.NOT_MEASURED
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "nothing is written" in printed.err
 
 
 def test_suspend_and_resume(file, measure, capsys):
@@ -264,6 +286,7 @@ def test_a_rollout_in_a_store_is_found_by_its_name(file, measure, capsys):
         (("incident", "rollout.yaml", "--no-redact", "--names", "n.json"), "no effect with --no-redact"),
         (("rollback", "rollout.yaml", "--by", "a", "--reason", "b"), "there is no store"),
         (("run", "rollout.yaml", "--key", "rollout.yaml"), "no private key"),
+        (("export", "openslo", "rollout.yaml", "--target", "99"), "--target: 99"),
         (("run", "rollout.yaml", "--store", "mysql://a/b"), "cannot be in mysql"),
     ],
 )

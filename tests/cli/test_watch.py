@@ -107,6 +107,8 @@ def test_text_fits_eighty_columns(log, capsys, monkeypatch):
         (["--replay", "absent.log"], "no such file"),
         (["absent/absent.log"], "neither the file nor its folder"),
         (["x.log", "--stall", "0 s"], "above zero"),
+        (["x.log", "--stall", "5"], "--stall: '5' has no unit; write a time as '5 min'"),
+        (["x.log", "--until-quiet", "soon"], "--until-quiet: 'soon' is not a time; write it as '5 min'"),
         (["x.log", "--until-quiet", "5"], "unit"),
         (["x.log", "--metrics", "here:there"], "ADDRESS:PORT"),
         (["--endpoint", "server:8000"], "begins with http://"),

@@ -112,8 +112,8 @@ def write_rollout(path, lab, name, *, candidate="", control="", command="", step
     (path / "cluster.yaml").write_text(text, encoding="utf-8")
     (path / "config.json").write_text(CONFIG, encoding="utf-8")
     (path / "job.yaml").write_text(
-        "linkwise: job/1\nmodel: config.json\nsequence_length: 64\nglobal_batch: 32\nframework: ddp\n"
-        "layout: {micro_batch: 16}\n",
+        "linkwise: job/1\nmodel: config.json\nsequence_length: 64\nglobal_batch: 128\nframework: ddp\n"
+        "layout: {micro_batch: 32}\n",
         encoding="utf-8",
     )
     lines = [

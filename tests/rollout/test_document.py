@@ -123,7 +123,10 @@ def test_digest_of_a_configuration_hangs_on_contents_of_its_files(tmp_path):
         ("operations: .all_reduce.", "operations: [allreduce]", "did you mean all_reduce"),
         ("fail: roll-back", "fail: rollback", "should be 'suspend' or 'roll-back'"),
         ("# valid_run:.*", "valid_run: {left_out: {gpudirect: x}}", "did you mean gpudirect_rdma?"),
-        ("to: control\n", "to: yesterday\n", "rollback.to"),
+        ("to: control\n", "to: yesterday\n", "'yesterday' is no way back; write control, or the 64 digits"),
+        ("name: one-node", "name: one/node", "steps.0.name: 'one/node' is no name; use up to 63 letters"),
+        ("name: all-reduce", "name: all reduce", "objectives.0.name: 'all reduce' is no name"),
+        ("within: 1 h", "within: 1 fortnight", "write a time as '30 s'"),
     ],
 )
 def test_fault_names_its_key_and_what_to_do(before, after, says):

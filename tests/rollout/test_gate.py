@@ -1,6 +1,11 @@
+import contextlib
 import datetime as dt
 import http.client
 import json
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,9 +13,11 @@ import pytest
 from linkwise.cli.main import run as command
 from linkwise.errors import ExitCode, InputError, UnknownName
 from linkwise.rollout.carrying.progress import progress_of
+from linkwise.rollout.document.loading import load_rollout, place_of_store
 from linkwise.rollout.gates.gate import Gate, check_step, gate_of_log
 from linkwise.rollout.gates.gate_server import serve_gates
 from linkwise.rollout.store.decisions import Entry, Kind
+from linkwise.rollout.store.store import Store
 from tests.rollout.making import TODAY, rollout
 from tests.rollout.recording import collectives, record
 
@@ -151,3 +158,30 @@ def test_serve_tells_what_is_wrong_before_anybody_asks(folder, capsys):
     for words in (["none.yaml"], ["r.yaml", "--bind", "8080"], ["-"]):
         assert command(["rollout", "serve", *words], today=lambda: TODAY) == 2
     assert "write host and port" in capsys.readouterr().err
+
+
+@pytest.fixture
+def serve(folder):
+    """Return the port of a real ``rollout serve`` over a store in which the rollout has begun."""
+    plan = load_rollout("r.yaml").rollout
+    facts = {"file": plan.digest, "candidate": plan.candidate.digest, "control": plan.control.digest}
+    made = Store(str(place_of_store("r.yaml")), may_make=True)
+    with contextlib.closing(made), made.writing(plan.name) as writing:
+        writing.append(Kind.BEGUN, at=_AT, by="tests", why="a test", facts=facts)
+    program = "import sys; from linkwise.cli.main import main; sys.exit(main())"
+    words = ["rollout", "serve", "r.yaml", "--bind", "127.0.0.1:0"]
+    process = subprocess.Popen([sys.executable, "-c", program, *words], stderr=subprocess.PIPE, text=True)
+    try:
+        yield int(re.search(r":(\d+)/gate", process.stderr.readline()).group(1))
+    finally:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=20) == ExitCode.INTERRUPTED
+        process.stderr.close()
+
+
+def test_served_command_answers_from_the_decision_log(serve):
+    for _ in range(2):  # each in a thread of its own
+        status, told = asked(serve, "/gate/one-node")
+        assert status == 409, told
+        assert "one-node" in told
+    assert asked(serve, "/gate/one-nod")[0] == 404

@@ -40,7 +40,7 @@ def check_rolled_back(file, capsys, *, passed, stopped, verdict):
     steps = {each["name"]: (each["standing"], each["outcome"]) for each in status["steps"]}
     assert {name: steps[name] for name in passed} == dict.fromkeys(passed, ("passed", "pass"))
     assert steps[stopped][1] == verdict
-    assert status["rollback"]["is_proven"] is True, status["rollback"]
+    assert status["rollback"]["proven"] is True, status["rollback"]
     assert run(["rollout", "log", str(file), "--verify"]) == 0
     return status
 

@@ -129,6 +129,13 @@ def test_unknown_folders_are_refused(step, side, says, tmp_path):
         read_recorded(tmp_path / "none", rollout())
 
 
+def test_hidden_folders_beside_the_steps_are_no_steps(tmp_path):
+    record(tmp_path, "one", "candidate", [collectives(3e11)] * 5)
+    record(tmp_path, "one", "control", [collectives(3e11)] * 5)
+    (tmp_path / ".linkwise/runs").mkdir(parents=True)
+    assert replayed(tmp_path, rollout()).outcome is Outcome.PASS
+
+
 def test_promoted_runs_are_the_baseline(tmp_path):
     plan = rollout(objective(at_least(0.95, Against.BASELINE)))
     record(tmp_path, "one", "candidate", [collectives(2.99e11)] * 5)

@@ -172,6 +172,24 @@ def test_a_file_that_is_no_database_is_refused(tmp_path):
         opened(str(file))
 
 
+@pytest.mark.parametrize("start", [0, 31, 62])
+def test_a_damaged_file_is_told_of_wherever_the_damage_is(tmp_path, start):
+    path = tmp_path / "store.sqlite"
+    store = opened(str(path))
+    append(store)
+    store.close()
+    whole = path.read_bytes()
+    told = 0
+    for at in range(start, len(whole), 93):
+        path.write_bytes(whole[:at] + bytes(each ^ 0xFF for each in whole[at : at + 8]) + whole[at + 8 :])
+        try:
+            with closing(Store(str(path))) as damaged:
+                told += bool(flaws_of(damaged.contents("change")))
+        except InputError:
+            told += 1
+    assert told
+
+
 def test_a_store_of_a_later_version_is_refused(tmp_path):
     file = tmp_path / "store.sqlite"
     opened(str(file)).close()

@@ -20,7 +20,7 @@ def cluster() -> None:
     """Make cluster documents from what other programs print, and write them for other programs."""
 
 
-@cluster.command(name="import")
+@cluster.command(name="import", short_help="A cluster document from what other programs print.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
 @click.option("--system", metavar="NAME", help="The node, a system of the catalogue, as in dgx-h100.")
 @click.option("--gpu", metavar="NAME", help="The GPU, where no file says it and no system fits.")

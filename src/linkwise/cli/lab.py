@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from linkwise.cli.lab_slurm import slurm
-from linkwise.cli.numbers import FiniteFloat
+from linkwise.cli.numbers import FiniteFloat, quantity_of
 from linkwise.errors import InputError, UnknownName
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def lab() -> None:
 lab.add_command(slurm)
 
 
-@lab.command()
+@lab.command(short_help="Build a cluster of up to 8 nodes of 4 GPUs.")
 @click.argument("cluster")
 @click.option(
     "--scale",
@@ -96,13 +96,14 @@ def status(form: str) -> None:
         raise click.exceptions.Exit(ExitCode.AGAINST)
 
 
-@lab.command()
+@lab.command(short_help="Take a lab down, with all that is in it.")
 @click.argument("name", required=False)
 @click.option("--all", "is_all", is_flag=True, help="Every lab, and what killed commands left.")
 def down(name: str | None, is_all: bool) -> None:
     """Take the lab NAME down, or the only one: its processes, namespaces, links and files.
 
-    What killed commands left behind is cleared as well. Exit codes: 0 done, 2 wrong input.
+    What killed commands left behind is cleared as well. A lab in which a job runs is taken down, job and
+    all, only by its NAME or with --all. Exit codes: 0 done, 2 wrong input, or busy.
     """
     from linkwise.lab.life import Ground, clear_leftovers, find_lab, lab_states, take_down
 
@@ -118,12 +119,17 @@ def down(name: str | None, is_all: bool) -> None:
         names = []
     else:
         names = [find_lab(name, ground=ground).name]
+        if name is None and any(state.is_busy for state in lab_states(ground) if state.name in names):
+            raise InputError(
+                f"lab {names[0]} is busy, perhaps with the job of somebody else; to end that job too, name "
+                f"the lab: linkwise lab down {names[0]}"
+            )
     for each in names:
         ended = take_down(each, ground=ground)
         click.echo(f"lab {each} is down" + (f"; {ended} processes in it were ended" if ended else ""))
 
 
-@lab.command()
+@lab.command(short_help="Collectives, predicted and measured.")
 @click.argument("name", required=False)
 @click.option("--operation", "operations", multiple=True, metavar="NAME", help="all_reduce...; all without.")
 @click.option(
@@ -168,7 +174,7 @@ def bench(
     _print_bench(held, design, host_of(design, end), bench_rows(held, design, request, end), form)
 
 
-@lab.command()
+@lab.command(short_help="A layout of a job, predicted and measured.")
 @click.argument("job")
 @click.argument("name", required=False)
 @click.option("--steps", type=click.IntRange(1, 1000), default=5, show_default=True, help="Steps measured.")
@@ -204,7 +210,7 @@ def run(job: str, name: str | None, steps: int, python: str, form: str) -> None:
     _print_run(held, prepared, run_result(held, prepared, design, end), form)
 
 
-@lab.command()
+@lab.command(short_help="Several layouts of a job, and their order.")
 @click.argument("job")
 @click.argument("name", required=False)
 @click.option("--layouts", metavar="FILE", help="A layouts/1 document; without, every cut that the lab runs.")
@@ -254,7 +260,7 @@ def _progress(words: str) -> None:
         click.echo(words, err=True)
 
 
-@lab.command()
+@lab.command(short_help="Break something under a job, and ask the doctor.")
 @click.argument("kind")
 @click.argument("name", required=False)
 @click.option("--job", help="A job/1 document with a layout; a small one of plain data parallelism without.")
@@ -400,9 +406,7 @@ def _print_bench(held: str, design: LabDesign, host: Host, rows: Sequence[BenchR
 
 
 def _size_bytes(text: str) -> int:
-    from linkwise.units import parse
-
-    size_bytes = parse(text, "bytes")
+    size_bytes = quantity_of(text, "bytes", option="--size", example="1 MiB")
     if not 4 <= size_bytes <= _MOST_SIZE_BYTES:
         raise InputError(f"--size {text[:40]}: the lab sends 4 B to 256 MiB; its links are slow")
     return int(size_bytes)

@@ -20,7 +20,7 @@ _FORMAT = click.option(
 )
 
 
-@click.group()
+@click.group(short_help="A real Slurm in a lab.")
 def slurm() -> None:
     """Run a real Slurm in a lab: a controller, a slurmd on every node, null devices for GPUs.
 
@@ -35,7 +35,7 @@ def slurm() -> None:
     """  # noqa: D301 (click reads \b as: do not wrap)
 
 
-@slurm.command()
+@slurm.command(short_help="Start a Slurm in a lab, or mend one that has gaps.")
 @click.argument("name", required=False)
 @_FORMAT
 def up(name: str | None, form: str) -> None:

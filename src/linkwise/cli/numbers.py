@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from linkwise.errors import InputError
+from linkwise.errors import InputError, UnitError
 
-__all__ = ["FiniteFloat", "seconds_of"]
+__all__ = ["FiniteFloat", "quantity_of", "seconds_of"]
 
 
 class FiniteFloat(click.FloatRange):
@@ -50,9 +50,35 @@ def seconds_of(text: str, option: str) -> float:
     InputError
         When it is no time above zero.
     """
-    from linkwise.units import parse
-
-    time_s = parse(text, "s")
+    time_s = quantity_of(text, "s", option=option, example="5 min")
     if not 0 < time_s < 1e9:
         raise InputError(f"{option} {text}: write a time above zero, such as '5 min'")
     return time_s
+
+
+def quantity_of(text: str, dimension: str, *, option: str, example: str) -> float:
+    """Return what was written for an option [SI unit of `dimension`].
+
+    Parameters
+    ----------
+    text
+        With its unit.
+    dimension
+        A key of `linkwise.units.DIMENSIONS`.
+    option
+        What it was written for.
+    example
+        What such an option usually is: that of the dimension may be far from it.
+
+    Raises
+    ------
+    UnitError
+        When it is none; the option is named.
+    """
+    from linkwise.units import find_dimension, parse
+
+    try:
+        return parse(text, dimension)
+    except UnitError as error:
+        usual = find_dimension(dimension).example
+        raise UnitError(f"{option}: {str(error).replace(repr(usual), repr(example))}") from None

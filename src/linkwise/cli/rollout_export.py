@@ -35,7 +35,10 @@ def export(file: str, target: str, window: str) -> int:
     from linkwise.rollout.exports.openslo import openslo
     from linkwise.rollout.metrics import parse_ratio
 
-    fraction = parse_ratio(float(target) if _is_number(target) else target)
+    try:
+        fraction = parse_ratio(float(target) if _is_number(target) else target)
+    except ValueError as error:
+        raise InputError(f"--target: {error}") from None
     if not 0 < fraction < 1:
         raise InputError(f"--target {target}: OpenSLO takes a share above 0 and below 1, such as '99 %'")
     if _WINDOW.fullmatch(window) is None:
@@ -44,6 +47,8 @@ def export(file: str, target: str, window: str) -> int:
     for each in found.left_out:
         click.echo(f"linkwise: left out: {each}", err=True)
     click.echo(found.text, nl=False)
+    if not found.text:
+        click.echo("linkwise: no objective is left, and nothing is written; give one a floor", err=True)
     return ExitCode.DONE if found.text else ExitCode.NOT_MEASURED
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 from collections.abc import Callable
 from pathlib import Path
@@ -110,11 +111,10 @@ def _asked(file: str, step: str, *, records: Path | None, store: str | None, tod
         from linkwise.rollout.measuring.evidence_files import read_evidence
 
         return gate_of_records(rollout, step, read_evidence(records, rollout), today=today)
-    from linkwise.cli.rollout_opened import open_rollout
     from linkwise.rollout.carrying.progress import progress_of
+    from linkwise.rollout.document.loading import place_of_store
+    from linkwise.rollout.store.store import Store
 
-    opened = open_rollout(file, store, needs_file=True)
-    try:
-        return gate_of_log(rollout, step, progress_of(opened.store.record(opened.name).entries))
-    finally:
-        opened.store.close()
+    # Questions over HTTP come in threads of their own, where click has no context to close the store with.
+    with contextlib.closing(Store(store or str(place_of_store(file)))) as opened:
+        return gate_of_log(rollout, step, progress_of(opened.record(rollout.name).entries))

@@ -92,7 +92,11 @@ def run(
         raise InputError("--steps and --until both say where to stop; give one of them")
     opened = open_rollout(file, store, may_make=True, sign=sign_of(key), needs_file=True)
     enough = _until(opened, until) if until is not None else _steps(steps or 1)
-    carry_out(_ground(file, opened, config_out, lost), by=holder(), is_enough=enough, waits=wait)
+    try:
+        carry_out(_ground(file, opened, config_out, lost), by=holder(), is_enough=enough, waits=wait)
+    except KeyboardInterrupt:
+        click.echo("nothing is lost: the next 'linkwise rollout run' goes on from here", err=True)
+        raise
     return print_standing(opened, form)
 
 

@@ -36,7 +36,7 @@ def validate() -> None:
     """Score the model against measurements of one kind."""
 
 
-@validate.command()
+@validate.command(short_help="Score the model on measured training runs.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--use", metavar="WORD,...", help="Score only rows with one of these words in the column use.")
 @click.option(
@@ -95,7 +95,7 @@ def training(file: Path, use: str | None, rows_path: Path | None, require: str |
     return ExitCode.DONE if all(each.met for each in judged) else ExitCode.AGAINST
 
 
-@validate.command()
+@validate.command(short_help="Score the model on measured collectives.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option(
     "--runs",

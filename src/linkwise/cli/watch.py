@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from linkwise.cli.numbers import seconds_of
 from linkwise.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
@@ -161,14 +162,7 @@ def _check(request: WatchRequest) -> None:
 
 
 def _duration_s(option: str, text: str | None) -> float | None:
-    if text is None:
-        return None
-    from linkwise.units import parse
-
-    time_s = parse(text, "s")
-    if time_s <= 0:
-        raise InputError(f"{option} {text}: write a time above zero, such as '5 min'")
-    return time_s
+    return None if text is None else seconds_of(text, option)
 
 
 def _address(text: str | None) -> tuple[str, int] | None:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import statistics
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -297,7 +298,7 @@ def _told(end: JobEnd, errors: list[Mapping[str, Any]]) -> Iterator[str]:
     yield "it was stopped, having taken too long" if end.is_stopped else "it failed"
     if errors:
         ranks = sorted({int(each["rank"]) for each in errors})
-        first = " ".join(str(errors[0]["error"]).split())[:160]
+        first = textwrap.shorten(str(errors[0]["error"]), 160, placeholder=" ...")
         yield f"; ranks {', '.join(map(str, ranks))} had errors, the first said: {first}"
 
 

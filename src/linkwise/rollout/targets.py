@@ -45,7 +45,9 @@ def target_nodes(target: Target, cluster: Cluster) -> int:
         # The last group of leaves may have fewer nodes.
         nodes = min(nodes, there) if nodes - each < there else nodes
     if nodes > there:
-        raise InputError(f"{target_words(target)} are {nodes} nodes, and {cluster.name} has {there}")
+        words = target_words(target)
+        shown = words if target.kind is TargetKind.NODES else f"{words}, {nodes} nodes,"
+        raise InputError(f"{shown} are more than the {there} of {cluster.name}; lower the target")
     return nodes
 
 

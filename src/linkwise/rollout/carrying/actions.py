@@ -212,9 +212,12 @@ class Stopped:
     ----------
     entry
         What stopped it.
+    is_rolled_back
+        Whether the way back was taken already.
     """
 
     entry: Entry
+    is_rolled_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

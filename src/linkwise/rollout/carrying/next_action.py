@@ -98,7 +98,7 @@ def _suspended(situation: Situation, progress: Progress, entry: Entry) -> Action
     is_wanted = cause in wanted and wanted[cause] is Reaction.ROLL_BACK
     if is_wanted and progress.rollback is None:
         return actions.BeginRollback(step=entry.step, why=entry.why)
-    return actions.Stopped(entry=entry)
+    return actions.Stopped(entry=entry, is_rolled_back=progress.rollback is not None)
 
 
 def _forward(situation: Situation, progress: Progress) -> Action:

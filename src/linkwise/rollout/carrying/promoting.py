@@ -33,9 +33,8 @@ def promote(acting: Acting) -> bool:
     )
     listed = canonical_text({"rows": [list(row.columns) for row in rows]})
     waived = [each.step for each in progress.passed if each.is_waived]
-    why = f"all {len(rollout.steps)} steps are behind" + (
-        f"; by waiver alone: {', '.join(waived)}" if waived else ""
-    )
+    behind = f"all {len(rollout.steps)} steps are behind" if rollout.steps[1:] else "the one step is behind"
+    why = behind + (f"; by waiver alone: {', '.join(waived)}" if waived else "")
     # The file first: where this is killed in between, it is written again, and decided once.
     write_promoted(acting, kept)
     return acting.decide(

@@ -94,12 +94,26 @@ def next_words(action: Action) -> str:
         return f"put {action.step} behind, and go on"
     if isinstance(action, actions.Suspend):
         return f"suspend: {action.why}"
+    if isinstance(action, actions.Stopped):
+        return _stopped_words(action)
     return "nothing, until somebody decides"
+
+
+def _stopped_words(action: actions.Stopped) -> str:
+    """Return who may do what about a stop: on the same evidence the same verdict follows a mere resume."""
+    judged = (Cause.FAIL.value, Cause.INCONCLUSIVE.value)
+    way_on = (
+        "change the candidate and 'resume --accept-file', or 'waive'"
+        if action.entry.facts.get("cause") in judged
+        else "mend what stopped it, then 'resume'"
+    )
+    way_back = "" if action.is_rolled_back else "; or 'rollback'"
+    return f"nothing, until somebody decides: {way_on}{way_back}"
 
 
 _WORDS: dict[type, str] = {
     actions.Begin: "begin",
-    actions.Recover: "take in a run whose keeper was ended",
+    actions.Recover: "take in the run that is under way or was cut off",
     actions.BeginRollback: "take the way back",
     actions.RunCommand: "run the command of the rollback",
     actions.Restore: "restore what was promoted last",

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from linkwise.documents import Count, Document, Misfits, Seconds
 from linkwise.errors import InputError, UnknownName, nearest_names
 from linkwise.rollout.document.configuration import ConfigurationDocument, ScopeDocument
-from linkwise.rollout.document.fields import Argv, Day, GpuTime, PositiveRatio, Word, Words
+from linkwise.rollout.document.fields import Argv, Day, GpuTime, Name, PositiveRatio, Word, Words
 from linkwise.rollout.document.objective import ObjectiveDocument
 from linkwise.rollout.plan import COLLECTED, PROOFS, Reaction, TargetKind
 
 __all__ = ["HEADER", "RolloutDocument", "StepDocument"]
 
 HEADER = "rollout/1"
-
-Name = Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
 
 
 def _check_of(given: str) -> str:
@@ -139,10 +138,22 @@ class LimitsDocument(Document):
         return self
 
 
+_WAY_BACK = r"^(control|[0-9a-f]{64})$"
+
+
+def _way_back(given: object) -> object:
+    if isinstance(given, str) and re.search(_WAY_BACK, given) is None:
+        raise InputError(
+            f"{given[:80]!r} is no way back; write control, or the 64 digits of a configuration as "
+            "'linkwise rollout status --format json' prints them"
+        )
+    return given
+
+
 class RollbackDocument(Document):
     """The way back."""
 
-    to: Annotated[str, Field(pattern=r"^(control|[0-9a-f]{64})$")] = Field(
+    to: Annotated[str, BeforeValidator(_way_back), Field(pattern=_WAY_BACK)] = Field(
         default="control", description="The word control, or the digest of a configuration that was promoted."
     )
     command: Argv | None = Field(default=None, description="What restores it, where settings are not all.")

@@ -102,6 +102,21 @@ GpuTime = Annotated[
 ]
 """GPUs times the time they are held [s]."""
 
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+
+def _name(given: object) -> object:
+    if isinstance(given, str) and re.search(_NAME, given) is None:
+        raise InputError(
+            f"{given[:80]!r} is no name; use up to 63 letters, digits, '.', '_' and '-', a letter or digit "
+            "first"
+        )
+    return given
+
+
+Name = Annotated[str, BeforeValidator(_name), Field(strict=True, pattern=_NAME)]
+"""What a rollout, a step or an objective is called: part of the names of folders."""
+
 Word = Annotated[str, Field(strict=True, min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]+$")]
 """A line of text that is not empty."""
 

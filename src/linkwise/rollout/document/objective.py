@@ -18,7 +18,7 @@ from pydantic import (
 from linkwise.documents import Bytes, Count, Document, Misfits
 from linkwise.errors import UnitError, UnknownName
 from linkwise.network.setting import OPERATIONS
-from linkwise.rollout.document.fields import Day, Word, schema_of_any
+from linkwise.rollout.document.fields import Day, Name, Word, schema_of_any
 from linkwise.rollout.metrics import METRICS, Metric, find_metric, parse_metric, parse_ratio
 from linkwise.rollout.plan import Against, Aggregate, Dimension, Severity
 
@@ -102,7 +102,7 @@ class ComparisonDocument(Document):
 class ObjectiveDocument(Document):
     """What must be reached, how it is measured, and why that number."""
 
-    name: Annotated[str, Field(strict=True, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+    name: Name
     dimension: Dimension
     metric: Annotated[
         str, AfterValidator(lambda given: find_metric(given).name), WithJsonSchema({"enum": list(METRICS)})

@@ -73,8 +73,12 @@ def read_recorded(folder: Path, rollout: Rollout) -> RecordedRuns:
     by_step: dict[str, tuple[StepRun, ...]] = {}
     baseline: list[StepRun] = []
     for part in sorted(each for each in folder.iterdir() if each.is_dir()):
+        if part.name.startswith("."):  # .linkwise beside a rollout file, .git: never a step
+            continue
         if part.name not in steps:
-            raise UnknownName.among(steps, kind=f"step of {rollout.name} in {folder}", given=part.name)
+            raise UnknownName.among(
+                steps, kind=f"folder of a step of {rollout.name} in {folder}:", given=part.name
+            )
         found = _step_runs(part, rollout, steps[part.name])
         by_step[part.name] = found
         baseline += [run for run in found if run.side is Side.PROMOTED and run.state is RunState.VALID]

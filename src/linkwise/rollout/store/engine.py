@@ -77,6 +77,12 @@ def told_errors(url: URL) -> Iterator[None]:
     except DBAPIError as error:
         words = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
         raise InputError(f"store {url.render_as_string()}: {words[0]}") from None
+    except UnicodeDecodeError:
+        # SQLite hands out whatever bytes lie in a damaged file.
+        raise InputError(
+            f"store {url.render_as_string()}: holds bytes that are no text: it is damaged; go on with a copy "
+            "of it that 'linkwise rollout log --verify' finds whole"
+        ) from None
 
 
 def _url_of(where: str) -> URL:
