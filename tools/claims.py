@@ -187,7 +187,7 @@ CLAIMS = (
         measured=_lab_words("tensor-across"),
         verdict="right",
         why="It all-reduces activations in every layer, and nothing hides that. Across nodes it is slow over "
-        "InfiniBand already. Inside a node the same cut does not notice the network.",
+        "InfiniBand already. Inside a node only its gradients notice the network.",
         holds=lambda figures, lab: (
             _ratio(figures, "tensor-across", "ethernet") > 5
             and _ratio(figures, "tensor-across", "nvlink") < 0.8
@@ -267,7 +267,7 @@ CLAIMS = (
             f"of a log with the real ones: {figures['doctor']['fallback'].replace('_', ' ')}"
         ),
         verdict="wrong",
-        why="NCCL prints no such line, and no warning at all. A fallback is a line of INFO: `NET/IB : No device "
+        why="NCCL prints no such line, and often no warning at all. A fallback is a line of INFO: `NET/IB : No device "
         "found.`, then `NET/Socket : Using`, and `via NET/Socket` on every channel between nodes.",
         holds=lambda figures, _: figures["doctor"] == {"fallback": "slow", "warning": "cannot_tell"},
     ),
