@@ -79,8 +79,9 @@ def at_once(_passed):
 
 def wobbling():
     """Return who measures something that is now better, now worse: no number of runs decides."""
-    turns = itertools.count()
-    return Processes(levels={**GOOD, Side.CANDIDATE: lambda _: (0.9e11, 1.1e11)[next(turns) % 2]})
+    # As far above as below in both sizes, whose order noise of 1 % cannot change: ranks stay balanced.
+    levels = itertools.cycle((1.2e11, 1e11 / 1.05, 1.05e11, 1e11 / 1.2))
+    return Processes(levels={**GOOD, Side.CANDIDATE: lambda _: next(levels)})
 
 
 def other_candidate(digest="d" * 64):
