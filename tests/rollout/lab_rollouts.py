@@ -71,7 +71,8 @@ objectives:
     why: it falls below the loss of a model that knows nothing
     by: tests
     review_by: 2099-01-01
-sampling: {{repeats: {repeats}, most_repeats: {repeats}, warmup: 0}}
+valid_run: {{most_noise: 40 %, least_valid: 60 %}}
+sampling: {{repeats: {repeats}, most_repeats: 8, warmup: 0}}
 steps:
 {step_lines}
 when: {{fail: roll-back, inconclusive: suspend, error: roll-back, no_data: suspend}}
