@@ -576,6 +576,14 @@ def test_a_person_takes_the_way_back_after_a_promotion(tmp_path):
         roll_back(there, by=holder(), why="again")
 
 
+def test_what_was_promoted_and_taken_back_is_not_promoted_again_by_a_word(tmp_path):
+    there = ground(tmp_path, three_steps())
+    carry(there)
+    roll_back(there, by=holder(), why="slow since noon")
+    with pytest.raises(InputError, match="promoted and taken back"):
+        resume(there.store, load(there), said(there))
+
+
 def test_a_way_back_that_nobody_kept_is_refused_before_anything_is_run(tmp_path):
     plan = three_steps()
     there = ground(tmp_path, replace(plan, rollback=Rollback(to="9" * 64, verify=("bandwidth",))))

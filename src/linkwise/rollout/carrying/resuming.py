@@ -77,6 +77,11 @@ def _check_goes_on(store: Store, loaded: Loaded, record: Record, said: Said) -> 
     action = next_action(replace(situation, entries=(*record.entries, resumed)))
     if isinstance(action, actions.Suspend):
         raise InputError(f"it would be suspended again at once ({action.cause.value}): {action.why}")
+    if isinstance(action, actions.Promote) and progress_of(record.entries).rollback is not None:
+        raise InputError(
+            "it was promoted and taken back, and every step is behind: to resume would promote it again "
+            "with nothing measured since; change the candidate and 'resume --accept-file'"
+        )
     if isinstance(action, actions.Judge) and action.verdict.outcome is not Outcome.PASS:
         raise InputError(
             f"on the evidence there is, and every run counts, step {action.verdict.step!r} is judged "
