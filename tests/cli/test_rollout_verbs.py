@@ -44,7 +44,7 @@ incident: {{page: mira, runbook: runbooks/nccl.md, collect: [decisions, runs, re
 def measure(monkeypatch):
     """Put simulated measurements in the place of real ones, and return them."""
     found = Processes(seen={"nccl": "2.30.4"})
-    monkeypatch.setattr(rollout_run, "measure_with", lambda: found)
+    monkeypatch.setattr(rollout_run, "measure_with", lambda _: found)
     return found
 
 

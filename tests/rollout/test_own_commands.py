@@ -133,6 +133,15 @@ def _until(is_so):
         time.sleep(0.02)
 
 
+def test_commands_of_configurations_run_beside_the_file_of_the_rollout(tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "into.sh").write_text("touch here\n", encoding="utf-8")
+    into = Configuration(command=("sh", "into.sh"), digest="c")
+    measure = dataclasses.replace(_standing_in(tmp_path, _GOOD), folder=tmp_path / "home")
+    assert measure.measure(_request(tmp_path, configuration=into)).state is RunState.VALID
+    assert (tmp_path / "home" / "here").exists()
+
+
 def test_more_nodes_than_there_are_is_said(tmp_path):
     step = Step(name="all", target=Target(kind=TargetKind.NODES, amount=3), objectives=())
     run = _standing_in(tmp_path, _GOOD).measure(_request(tmp_path, step=step))

@@ -47,11 +47,17 @@ _LOST = click.option(
 )
 
 
-def measure_with() -> Measure:
-    """Return who measures: the commands of Linkwise itself."""
+def measure_with(file: str) -> Measure:
+    """Return who measures: the commands of Linkwise itself.
+
+    Parameters
+    ----------
+    file
+        The rollout's; its commands run beside it.
+    """
     from linkwise.rollout.measuring.own_commands import OwnCommands
 
-    return OwnCommands()
+    return OwnCommands(folder=Path(file).absolute().parent)
 
 
 @click.command()
@@ -165,7 +171,7 @@ def _ground(
     return Ground(
         store=opened.store,
         load=lambda: load_rollout(file),
-        measure=measure_with(),
+        measure=measure_with(file),
         who=person or who(),
         runs=home / "runs",
         promoted=config_out or home / "promoted.json",

@@ -42,12 +42,15 @@ class OwnCommands:
         The command of Linkwise.
     inherited
         Variables of the environment that runs are started with.
+    folder
+        Where commands of configurations run: that of the rollout's file, as for its way back.
     now
         The clock of the record.
     """
 
     linkwise: tuple[str, ...] = (sys.executable, "-c", _LINKWISE)
     inherited: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    folder: Path = field(default_factory=Path.cwd)
     now: Callable[[], dt.datetime] = lambda: dt.datetime.now(tz=dt.UTC)
 
     def measure(self, request: RunRequest) -> StepRun:
@@ -103,7 +106,8 @@ class OwnCommands:
         if not argv:
             return
         environment = {**self.inherited, "LINKWISE_SIDE": str(request.side)}
-        ended = run_to_end(argv, environment=environment, mark=_configuring(request))
+        mark = _configuring(request)
+        ended = run_to_end(argv, environment=environment, mark=mark, folder=self.folder)
         log = request.folder / "configure.log"
         log.write_text(ended.output, encoding="utf-8")
         if ended.exit_code:
